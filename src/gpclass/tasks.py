@@ -188,9 +188,10 @@ def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | 
     alike = passes or is_dirichlet(clf)
     settings = inducing_of(clf.inducing, 10**9 if passes else training.n_rows, 2 if alike else n_classes)
     method = getattr(inference_of(clf), "name", None)
+    learnable = getattr(given_kernel(clf), "n_dims", 1) > 0
     options = {
         "method": method if method in METHODS else "custom",
-        "hyperparameters": clf.hyperparameters,
+        "hyperparameters": clf.hyperparameters if learnable else "fixed",
         "kernel": "per class" if isinstance(clf.kernel, CompoundKernel) else "one",
         "inputs": "vectors" if training.vectors else "structured",
         "combine": clf.multi_class if n_classes > 2 else "joint",

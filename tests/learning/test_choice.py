@@ -54,7 +54,7 @@ def integrated(problem, theta, sites):
     """Return log p(y|M) by Laplace's method."""
     value = SiteObjective(problem).evaluate(theta, sites, gradient=False).evidence
     value += problem.hyperprior(theta)[0]
-    A = choice.curvature(problem, problem.hyperprior, theta, sites)
+    A = choice.curvature(problem, theta, sites)
     return value - choice.integral(problem.hyperprior, A)[1]
 
 
@@ -188,7 +188,7 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
     X = rows(120, 3)
     problem = shrunken(X, smooth_labels(X, [0, 1]), 1.0, method)
     end = learned_at(problem)
-    A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    A = choice.curvature(problem, end.theta, end.warm)
     objective = SiteObjective(problem)
     full = np.array([
         (objective.evaluate(end.theta - h).gradient - objective.evaluate(end.theta + h).gradient) / 0.02
@@ -202,7 +202,7 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
 def test_the_inverse_hessian_is_that_of_evidence_and_prior():
     problem = regression(ConstantKernel(1.0) * RBF([1.0, 1.0], (1e-3, 1e3)), Shrinkage(0.5))
     end = learned_at(problem)
-    A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    A = choice.curvature(problem, end.theta, end.warm)
     inverse, log_volume = choice.integral(problem.hyperprior, A)
     R = problem.hyperprior.root(3)
     assert_allclose(inverse, np.linalg.inv(A + np.linalg.inv(R @ R.T)), rtol=1e-6)
@@ -218,7 +218,7 @@ def test_the_inverse_hessian_is_that_of_evidence_and_prior():
 
 def volume(problem, end):
     """Return ½ log|I + Rᵀ A R|."""
-    A = choice.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    A = choice.curvature(problem, end.theta, end.warm)
     return choice.integral(problem.hyperprior, A)[1]
 
 

@@ -82,7 +82,7 @@ def bald(estimator: Any, X: Any) -> Array:
     posterior, out = model.posterior, np.empty(len(X))
     weight, noise = np.concatenate(posterior.weights), [_points(posterior.latent_shape)]
     if len(weight) > 1:
-        noise = normals(posterior.weights, posterior.latent_shape, np.random.default_rng(0))
+        noise = normals(posterior, np.random.default_rng(0))
     weight = weight if len(weight) > 1 else np.full(len(noise[0]), 1.0 / len(noise[0]))
     for tile in row_tiles(len(X), 4 * len(weight)):
         for rows, parts in posterior.blocks(X[tile]):

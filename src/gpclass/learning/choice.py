@@ -87,7 +87,7 @@ class Grid:
         kernel: Any = self.problem.kernel
         prior = self.problem.hyperprior.with_scale(SCALES[model.scale])
         if self.parts:
-            full = self._inner
+            full = getattr(kernel, "kernel", kernel)  # without the wrapper that groups length scales
             smooth = full.k1.k1.k2
             if model.smooth:
                 smooth = Matern(smooth.length_scale, smooth.length_scale_bounds, nu=1.5)
@@ -101,16 +101,12 @@ class Grid:
             kernel = self.warps[model.transform - 1].around(kernel)
         return replace(few or self.problem, kernel=kernel, hyperprior=prior)
 
-    @property
-    def _inner(self) -> Any:
-        """The kernel with all parts, without the wrapper that groups length scales."""
-        kernel: Any = self.problem.kernel
-        return kernel.kernel if isinstance(kernel, Grouped) else kernel
-
     def _places(self, model: Model) -> Index:
         """Return the positions of the hyperparameters of a model in theta of the kernel with all parts."""
         places = np.arange(len(self.problem.theta))
-        return np.delete(places, self._inner.k1.n_dims) if self.parts and not model.linear else places
+        if not self.parts or model.linear:
+            return places
+        return np.delete(places, self.at(model).kernel.n_dims)
 
     def converted(self, near: Candidate, model: Model) -> tuple[Array, Array]:
         """Return theta and the curvature of a candidate, converted to another model; a new part has no curvature."""
@@ -120,13 +116,13 @@ class Grid:
         theta[own], A[np.ix_(own, own)] = near.learned.theta, near.A
         return theta[other], A[np.ix_(other, other)] * (len(self.problem.X) / len(near.problem.X))
 
-    def curvature(self, model: Model, prior: Hyperprior, theta: Array, sites: Any) -> Array:
-        """Return A of a model at theta along the directions of a prior, for all rows."""
+    def curvature(self, model: Model, theta: Array, sites: Any) -> Array:
+        """Return A of a model at theta along the directions of its prior, for all rows."""
         if self.few is None:
-            return curvature(self.at(model), prior, theta, sites)
+            return curvature(self.at(model), theta, sites)
         few = self.at(model, self.few)
         sites = SiteObjective(few).evaluate(theta, gradient=False).warm
-        return curvature(few, prior, theta, sites) * (len(self.problem.X) / len(self.few.X))
+        return curvature(few, theta, sites) * (len(self.problem.X) / len(self.few.X))
 
     def start(self, theta: Array) -> Candidate:
         """Return a starting point of the simplest model, with its sites and its curvature."""
@@ -134,7 +130,7 @@ class Grid:
         problem = self.at(model)
         theta = problem.hyperprior.tied(theta)
         end = SiteObjective(problem).evaluate(theta, gradient=False)
-        A = self.curvature(model, problem.hyperprior, theta, end.warm)
+        A = self.curvature(model, theta, end.warm)
         return Candidate(model, problem, Learned(theta, end.evidence, warm=end.warm), A)
 
     def promising(self, best: Candidate, seen: set[Model]) -> Iterator[tuple[Model, Candidate]]:
@@ -149,7 +145,7 @@ class Grid:
             scales = [model._replace(scale=i) for i in range(len(SCALES))]
             priors = [self.at(each).hyperprior for each in scales]
             if not model.scale:  # with tied length scales A is known only along their common direction
-                best = replace(best, A=self.curvature(model, priors[-1], learned.theta, learned.warm))
+                best = replace(best, A=self.curvature(scales[-1], learned.theta, learned.warm))
             values = [predicted(prior, best) for prior in priors]
             yield from ((scales[i], best) for i in np.argsort(values)[::-1] if values[i] > best.value)
         if self.parts:
@@ -212,7 +208,7 @@ def _candidate(
     learned = maximise(
         SiteObjective(problem),
         prior.tied(theta),
-        problem.support,
+        problem.bounds,
         hyperprior=prior,
         warm=near.learned.warm if near.problem.X is problem.X else None,
         report=report,
@@ -224,7 +220,7 @@ def _candidate(
     if learned.interrupted:
         raise KeyboardInterrupt
     if value > least:
-        A = grid.curvature(model, prior, learned.theta, learned.warm)
+        A = grid.curvature(model, learned.theta, learned.warm)
         inverse, log_volume = integral(prior, A)
         slope = SiteObjective(problem).gradient_at_sites(learned.theta, learned.warm)
         value, learned = learned.objective - log_volume, replace(learned, inverse_hessian=inverse)
@@ -270,25 +266,25 @@ def integral(prior: Hyperprior, A: Array) -> tuple[Array, float]:
     return half.T @ half, float(np.log(L.diagonal()).sum())
 
 
-def curvature(problem: Problem, prior: Hyperprior, theta: Array, sites: Any) -> Array:
-    """Return A along the directions of a prior, zero along all others and where the evidence is not concave.
+def curvature(problem: Problem, theta: Array, sites: Any) -> Array:
+    """Return A along the directions of the hyperprior, zero along all others and where the evidence is not concave.
 
     With many hyperparameters A is measured along orthonormal directions Q only, those of wide priors and random ones,
     and A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). The missing part of the trace, also estimated from Q, is distributed
     evenly over all other directions.
     """
-    p, R = len(theta), prior.root(len(theta))
+    p, prior = len(theta), problem.hyperprior
+    R = prior.root(p)
     if R.shape[1] < p or p <= DIRECTIONS:
         Q = _basis(R) if R.shape[1] < p else np.eye(p)
-        values, vectors = np.linalg.eigh(_symmetric(Q.T @ _differences(problem, theta, sites, Q)))
+        values, vectors = np.linalg.eigh(_differences(problem, theta, sites, Q)[1])
         V = Q @ vectors
         return (V * np.maximum(values, 0.0)) @ V.T
     wide = _basis(prior.root(p, tied=True))[:, : DIRECTIONS // 2]
     exact = wide.shape[1]
     random = np.random.default_rng(0).standard_normal((p, DIRECTIONS - exact))
     Q = np.linalg.qr(np.column_stack([wide, random]))[0]
-    AQ = _differences(problem, theta, sites, Q)
-    inside = _symmetric(Q.T @ AQ)
+    AQ, inside = _differences(problem, theta, sites, Q)
     diagonal = np.maximum(inside.diagonal(), 0.0)
     trace = float(diagonal[:exact].sum() + (p - exact) * diagonal[exact:].mean())
     values, vectors = np.linalg.eigh(inside)
@@ -304,18 +300,16 @@ def _basis(R: Array) -> Array:
     return np.where(upper.diagonal() < 0.0, -Q, Q)
 
 
-def _symmetric(M: Array) -> Array:
-    return 0.5 * (M + M.T)
-
-
-def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> Array:
-    """Return A Q by differences of the gradient at fixed sites."""
+def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> tuple[Array, Array]:
+    """Return A Q by differences of the gradient at fixed sites, and Qᵀ A Q."""
     objective, highest = SiteObjective(problem), problem.bounds[:, 1]
     middle = objective.gradient_at_sites(theta, sites)
-    out = np.empty(Q.shape)
+    AQ = np.empty(Q.shape)
     for k, length in enumerate(STEP / np.abs(Q).max(axis=0)):
         step = length * Q[:, k]
         if (theta + step > highest).any():
             step, length = -step, -length
-        out[:, k] = (middle - objective.gradient_at_sites(theta + step, sites)) / length
-    return np.nan_to_num(out, posinf=0.0, neginf=0.0)  # curvature zero where numbers overflow
+        AQ[:, k] = (middle - objective.gradient_at_sites(theta + step, sites)) / length
+    AQ = np.nan_to_num(AQ, posinf=0.0, neginf=0.0)  # curvature zero where numbers overflow
+    inside = Q.T @ AQ
+    return AQ, 0.5 * (inside + inside.T)

@@ -48,7 +48,7 @@ class Combined:
         if self.pairs and not (whole and list(self.pairs) == list(combinations(range(n), 2))):
             raise ValueError("The model file does not have one model for each pair of classes.")
 
-    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
+    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
         each = [model.log_proba(X, route, rng) for model in self.models]
         if not self.pairs:
@@ -118,7 +118,7 @@ def couple(pairwise: Array) -> Array:
 # -------------------------------------------------------------------------------- fitting
 
 
-def fit_combined(fit: Callable[[Any], FittedModel], task: Any) -> Combined:
+def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
     """Return the two-class models of a `gpclass.learning.strategies.Task`, fitted in parallel if requested."""
     from joblib import Parallel, delayed, effective_n_jobs
 
@@ -130,8 +130,9 @@ def fit_combined(fit: Callable[[Any], FittedModel], task: Any) -> Combined:
         problems = [_of_pair(problem, codes, *pair) for pair in pairs]
     seeds = np.random.SeedSequence(task.seed).spawn(len(problems))
     settings = [task.settings and task.settings.numbered(i) for i in range(len(problems))]
+    joint = replace(task.case, combine="joint")
     tasks = [
-        replace(task, problem=p, seed=s, settings=i)
+        replace(task, case=joint, problem=p, seed=s, settings=i)
         for p, s, i in zip(problems, seeds, settings, strict=True)
     ]
     sizes = np.array([len(p.X) for p in problems])

@@ -101,15 +101,11 @@ class FittedModel:
         gaussian = self.n_latents is None and sum(map(len, self.posterior.weights)) == 1
         return gaussian and self.likelihood.symmetric
 
-    def _noise(self, rng: np.random.Generator | None) -> list[Array]:
-        rng = np.random.default_rng() if rng is None else rng
-        return prediction.normals(self.posterior.weights, self.posterior.latent_shape, rng)
-
-    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
+    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
         if route == "map":
             return self.likelihood.log_classes(self.posterior.mean(X))
-        out, noise = np.empty((len(X), self.n_classes)), self._noise(rng)
+        out, noise = np.empty((len(X), self.n_classes)), prediction.normals(self.posterior, rng)
         for rows, parts in self.posterior.blocks(X):
             out[rows] = prediction.log_proba(self.likelihood, parts, route, noise)
         return out
@@ -152,7 +148,7 @@ class FittedModel:
                 low[rows], high[rows] = prediction.link_interval(self.likelihood, parts, level)
             return low, high
         low, high = np.empty((2, len(X), self.n_classes))
-        noise, tails = self._noise(rng), [0.5 - 0.5 * level, 0.5 + 0.5 * level]
+        noise, tails = prediction.normals(self.posterior, rng), [0.5 - 0.5 * level, 0.5 + 0.5 * level]
         if len(noise) == 1 and len(self.posterior.weights[0]) == 1:  # antithetic pairs
             half = noise[0][: len(noise[0]) // 4]
             noise = [np.concatenate([half, -half])]
@@ -260,8 +256,18 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
 
     ``given`` is the kernel as the user gave it; bounds are reported if it is an object, not a name or None.
     """
-    failed = [sentence for model in models for sentence in shortcomings(model)]
-    bounds = []
+    failed, bounds = list[str](), list[str]()
+    for model in models:
+        if model.learned is not None and model.learned.message:
+            failed.append(model.learned.message)
+        if not model.info.converged:
+            failed.append(unconverged(repr(model.problem.inference), model.info))
+        if (chains := model.chains) is not None:
+            if chains.interrupted:
+                failed.append(
+                    f"Sampling was interrupted: the {chains.n_draws} draws so far of each chain are kept."
+                )
+            failed.extend(filter(None, (chains.note, chains.complaint())))
     if not isinstance(given, str | None):
         sampled = [model.chains is not None and model.chains.theta is not None for model in models]
         learned = [model for model, drawn in zip(models, sampled, strict=True) if model.learned and not drawn]
@@ -275,18 +281,6 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
         if any("length_scale" in sentence for sentence in bounds):
             remedy = "widen the bounds of the length scales, standardise the columns, or use kernel='rbf'"
         yield f"The fit {reason}; {remedy}.", DoubtfulFitWarning
-
-
-def shortcomings(model: FittedModel) -> Iterator[str]:
-    """Yield a sentence for each failure of learning, inference or sampling to converge or to finish."""
-    if model.learned is not None and model.learned.message:
-        yield model.learned.message
-    if not model.info.converged:
-        yield unconverged(repr(model.problem.inference), model.info)
-    if model.chains is not None:
-        if model.chains.interrupted:
-            yield f"Sampling was interrupted: the {model.chains.n_draws} draws so far of each chain are kept."
-        yield from filter(None, (model.chains.note, model.chains.complaint()))
 
 
 def doubt(models: Sequence[FittedModel]) -> str:

@@ -70,7 +70,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
 
 def _looker(problem: Problem, looks: list[Look]) -> Callable[[Array], Look]:
     """Return a function that evaluates the objective at a point, with a warm start; -inf if inference fails."""
-    objective, support, warm = SiteObjective(problem), problem.support.T, [None]
+    objective, support, warm = SiteObjective(problem), problem.bounds.T, [None]
 
     def look(theta: Array) -> Look:
         theta = np.clip(theta, *support)

@@ -37,14 +37,14 @@ LAST_SHARE = 1e-3  # the same fraction for the search on all rows: statistically
 class State:
     """The state of learning: the problem of a rung at the best theta so far, with its curvature and warm start.
 
-    With inducing inputs in passes ``data`` has the rows, ``bound`` the objective, ``tol`` the nats that a step must
-    gain, and ``options`` further arguments of `maximise`.
+    With inducing inputs in passes ``data`` has the rows, ``objective`` makes the bound, ``tol`` is the gain in nats
+    that a step must promise, and ``options`` are further arguments of `maximise`.
     """
 
     problem: Problem
     learned: Learned
     data: Data | None = None
-    bound: Callable[[Problem], Objective] | None = None
+    objective: Callable[[Problem], Objective] = SiteObjective
     tol: Tol | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -64,7 +64,7 @@ class State:
         return replace(after, learned=replace(learned, inverse_hessian=inverse, warm=warm))
 
 
-Rung = Callable[[State], State | None]  # returns the state on more rows; None if nothing is learned on them
+Rung = Callable[[State], State]  # returns the state on more rows, or the same one to learn nothing there
 
 
 def rung_sizes(n_rows: int) -> list[int]:
@@ -83,14 +83,9 @@ def rung_sizes(n_rows: int) -> list[int]:
     return [*sizes, n_rows]
 
 
-def rung_tol(n_dims: int) -> float:
-    """Return the promised gain in nats at which the search on a rung below all rows ends."""
-    return RUNG_SHARE * 0.5 * max(n_dims, 1)
-
-
-def last_tol(n_rows: int, n_dims: int) -> float:
-    """Return the promised gain in nats at which the search on all rows ends."""
-    return TOL_NATS if n_rows <= EXACT_ROWS else LAST_SHARE * 0.5 * max(n_dims, 1)
+def rung_tol(n_dims: int, share: float = RUNG_SHARE) -> float:
+    """Return the promised gain in nats at which a search ends: a fraction of the sampling error."""
+    return share * 0.5 * max(n_dims, 1)
 
 
 def first_rung(problem: Problem) -> Problem:
@@ -148,8 +143,6 @@ def ascend(
             break
         try:
             after = rung(state)
-            if after is None:
-                continue
             last = after.n_rows == n_rows
             method = after.problem.inference
             if last or after.n_rows > state.n_rows or method is not state.problem.inference:
@@ -166,19 +159,20 @@ def ascend(
 def climb(state: State, plan: Plan, *, last: bool) -> State:
     """Return the state after a search on its rows."""
     problem, before = state.problem, state.learned
-    inverse, tol = before.inverse_hessian, state.tol
+    inverse, tol, posed = before.inverse_hessian, state.tol, problem
     if not last:
         plan.announce(f"{state.n_rows} rows")
     if inverse is None and plan.optimizer is None:
         inverse = measured_inverse(state)
     if tol is None:
-        p = len(before.theta)
-        tol = last_tol(state.n_rows, p) if last else rung_tol(p)
+        exact = last and state.n_rows <= EXACT_ROWS
+        tol = TOL_NATS if exact else rung_tol(len(before.theta), LAST_SHARE if last else RUNG_SHARE)
+        posed = problem.with_tol(tol)
     options = {"report": plan.report} | dict(state.options)
     learned = maximise(
-        _objective(state, tol),
+        state.objective(posed),
         before.theta,
-        problem.support,
+        problem.bounds,
         plan.optimizer,
         hyperprior=problem.hyperprior,
         warm=before.warm,
@@ -190,10 +184,6 @@ def climb(state: State, plan: Plan, *, last: bool) -> State:
     return replace(state, problem=problem.at(learned.theta), learned=learned)
 
 
-def _objective(state: State, tol: Any) -> Objective:
-    return SiteObjective(state.problem.with_tol(tol)) if state.bound is None else state.bound(state.problem)
-
-
 def measured_inverse(state: State) -> Array:
     """Return the inverse Hessian of minus the objective, measured on the first rung."""
     problem, theta, sites = state.problem, state.learned.theta, state.learned.warm
@@ -202,7 +192,7 @@ def measured_inverse(state: State) -> Array:
     few, prior = first_rung(problem), problem.hyperprior
     if sites is None or few is not problem:
         sites = SiteObjective(few).evaluate(theta, gradient=False).warm
-    A = curvature(few, prior, theta, sites) * (len(problem.X) / len(few.X))
+    A = curvature(few, theta, sites) * (len(problem.X) / len(few.X))
     return integral(prior, A)[0]
 
 
@@ -212,13 +202,10 @@ def not_below(theta: Array, state: State, plan: Plan) -> State:
     if plan.choose or plan.optimizer is not None or learned.interrupted:
         return state
     try:
-        objective = _objective(state, last_tol(state.n_rows, len(theta)))
-        value = (
-            objective.evaluate(theta, learned.warm, gradient=False).evidence + problem.hyperprior(theta)[0]
-        )
+        end = state.objective(problem).evaluate(theta, learned.warm, gradient=False)
     except ValueError:  # the evidence of the given kernel is not finite
         return state
-    if value <= learned.objective:
+    if end.evidence + problem.hyperprior(theta)[0] <= learned.objective:
         return state
     start = replace(learned, theta=theta, inverse_hessian=None)
     return climb(replace(state, learned=start), plan, last=True)

@@ -102,10 +102,13 @@ class Run:
     # ----------------------------------------------------------------------------------- rungs
 
     def ladder(self) -> list[Rung]:
-        """Return the rungs in passes: more rows, where inducing inputs are chosen, then all of them."""
-        some = self.data.n_rows > self.settings.rows[1]
+        """Return the rungs in passes: more rows, where inducing inputs are chosen, then all of them.
+
+        A run that is resumed has its inducing inputs.
+        """
         last = self.settings.max_refine > 0 or self.plan.optimizer is not None
-        return [*([self.on_some] if some or not last else []), *([self.on_all] if last else [])]
+        some = self.level is None and (self.data.n_rows > self.settings.rows[1] or not last)
+        return [*([self.on_some] if some else []), *([self.on_all] if last else [])]
 
     def on_some(self, state: State) -> State:
         """Return the state on more rows, with inducing inputs for the hyperparameters of the state."""
@@ -113,10 +116,10 @@ class Run:
         self.enter("more rows", level.data.n_rows)
         return self._search(state, level)
 
-    def on_all(self, state: State) -> State | None:
-        """Return the state on all rows, with the inducing inputs of the rung before; None to learn nothing there."""
+    def on_all(self, state: State) -> State:
+        """Return the state on all rows, with the inducing inputs of the rung before; the same one to learn nothing."""
         if self.reverted:
-            return None
+            return state
         level = self.extended(state.problem)
         after = self._search(state, level)
         self.inverse = after.learned.inverse_hessian
@@ -158,7 +161,7 @@ class Run:
         return state.onto(
             level.problem,
             level.data,
-            bound=lambda problem: self.objective(replace(level, problem=problem)),
+            objective=lambda problem: self.objective(replace(level, problem=problem)),
             tol=lambda: work.needed(EVALUATION * work.of_pass(n_rows, size), n_rows),
             options={"max_iter": steps, "improved": improved, "report": None},
         )
@@ -237,14 +240,16 @@ class Run:
     def enter(self, name: str, n_rows: int) -> None:
         """Set the name of the next stage and its number of rows."""
         self.stage = f"{name} ({n_rows:,})"
-        self._report(self.stage)
+        self.plan.announce(f"{self.stage}, {self.seconds:.0f} s")
 
     def heard(self, n_rows: int, size: int, bound: float) -> None:
         """Count a pass, and report the bound per row, which is comparable for any number of rows."""
         self.passes += 1
         self.work.done += self.work.of_pass(n_rows, size)
-        self._report(f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row")
+        words = f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row"
+        self.plan.announce(f"{words}, {self.seconds:.0f} s")
 
-    def _report(self, words: str) -> None:
-        if self.plan.report is not None:
-            self.plan.report(f"{words}, {time.perf_counter() - self.started:.0f} s")
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.perf_counter() - self.started

@@ -231,7 +231,7 @@ def best_of(
     """
     from joblib import Parallel, delayed, effective_n_jobs
 
-    bounds, n = problem.support, plan.n_restarts
+    bounds, n = problem.bounds, plan.n_restarts
     if n and not np.isfinite(bounds).all():
         raise ValueError(
             "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are finite."

@@ -65,13 +65,9 @@ class Problem:
 
     @property
     def bounds(self) -> Array:
-        """Bounds on theta."""
-        return np.concatenate([self.kernel.bounds.reshape(-1, 2), self.likelihood.bounds])
-
-    @property
-    def support(self) -> Array:
-        """Bounds on theta within which the density of the hyperprior is positive."""
-        return self.hyperprior.narrow(self.bounds)
+        """Bounds on theta, within which the density of the hyperprior is positive."""
+        bounds = np.concatenate([self.kernel.bounds.reshape(-1, 2), self.likelihood.bounds])
+        return self.hyperprior.narrow(bounds)
 
     def at(self, theta: Array) -> Problem:
         """Return the problem with other hyperparameters; if theta omits the likelihood's, they are kept."""

@@ -184,14 +184,9 @@ class Task:
 
 
 def fit(task: Task) -> Model:
-    """Return a fitted model, or a combination of two-class models."""
-    if task.problem.kernel.n_dims == 0:
-        task = replace(task, case=replace(task.case, hyperparameters="fixed"))  # no hyperparameter to sample
-    return fit_one(task) if task.case.combine == "joint" else fit_combined(fit_one, task)
-
-
-def fit_one(task: Task) -> FittedModel:
-    """Return a model fitted with the strategy of the case; modules that most fits do not need are imported here."""
+    """Return the model that the strategy of the case fits; modules that most fits do not need are imported here."""
+    if task.case.combine != "joint":
+        return fit_combined(fit, task)
     case, problem, plan, seed = task.case, task.problem, task.plan, task.seed
     several, settings = case.likelihood in SEVERAL, task.settings or Inducing()
     if case.strategy == "passes over the rows":
