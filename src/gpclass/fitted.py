@@ -135,7 +135,7 @@ class Predictions:
             of every class, by Monte Carlo.
         """
         X = self._check_fitted_inputs(X)
-        if not self._latent_models()[0].is_of_labels:
+        if not self._latent_models()[0].problem.is_of_labels:
             warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=2)
         return self.base_estimator_.interval(X, level, np.random.default_rng(self._seed))
 

@@ -185,7 +185,9 @@ def _row(label: str, clf: Any, task: _Task, n_samples: int, seed: int, report: A
             known["check"] = _attempt(notes, "checking", lambda: _check(fitted, task, n_samples, seed))
         if task.parts:
             known |= _attempt(notes, "predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
-        if all(model.is_of_labels for model in _models_of(fitted)):  # other evidences are not comparable
+        if all(
+            model.problem.is_of_labels for model in _models_of(fitted)
+        ):  # other evidences are not comparable
             check, own = known.get("check"), getattr(fitted, "log_marginal_likelihood_value_", None)
             known |= {"evidence": own, "corrected_evidence": getattr(check, "corrected", None)}
             known |= {name: getattr(check, name, None) for name in ("standard_error", "khat")}
@@ -234,7 +236,7 @@ def _check(fitted: Any, task: _Task, n_samples: int, seed: int) -> Any:
     models, n_classes = _models_of(fitted), len(task.scored.classes)
     large = n_classes > 2 and len(task.y) * n_classes > MOST_VALUES
     # For Dirichlet classification only the inducing inputs can be checked.
-    if any(model.inducing is None and (large or not model.is_of_labels) for model in models):
+    if any(model.inducing is None and (large or not model.problem.is_of_labels) for model in models):
         return None
     # Laplace and EP with FITC are not checked. Several two-class models have no joint evidence of the labels.
     if any(model.inducing is None and model.problem.Z is not None for model in models):

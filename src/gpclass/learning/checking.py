@@ -31,7 +31,7 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
     """Return the check of the posterior of one latent function, or of the latent functions of all classes."""
     if model.inducing is not None or model.problem.Z is not None:
         return check_inducing(model, rng)
-    if not model.is_of_labels:
+    if not model.problem.is_of_labels:
         raise ValueError(
             "Dirichlet classification is regression on targets made from the labels: its posterior is exact for those, "
             "so there is no approximate posterior of the labels to check. Compare its predictions instead, "

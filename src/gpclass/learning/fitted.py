@@ -91,11 +91,6 @@ class FittedModel:
         return self.posterior.latent_shape[0] if self.posterior.latent_shape else None
 
     @property
-    def is_of_labels(self) -> bool:
-        """Whether evidence and posterior refer to the labels; Dirichlet classification has other targets."""
-        return self.problem.is_of_labels
-
-    @property
     def decides_by_mean(self) -> bool:
         """Whether the sign of the latent mean is the Bayes decision: one Gaussian, and a symmetric link."""
         gaussian = self.n_latents is None and sum(map(len, self.posterior.weights)) == 1
@@ -289,7 +284,9 @@ def doubt(models: Sequence[FittedModel]) -> str:
     Several two-class models are judged by their mean evidence. With inducing inputs the evidence is a bound, which may
     be far too low, so that the leave-one-out score is compared as well.
     """
-    if not all(model.learned and model.is_of_labels and model.evidence is not None for model in models):
+    if not all(
+        model.learned and model.problem.is_of_labels and model.evidence is not None for model in models
+    ):
         return ""
     counts = [model.class_counts for model in models]
     if np.sum([np.sum(each) for each in counts]) < FEW * len(models):
