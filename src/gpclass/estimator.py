@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from gpclass.core.checks import seed_of
 from gpclass.core.hyperpriors import Shrinkage
@@ -34,6 +35,13 @@ __all__ = ["GaussianProcessClassifier"]
 RESULTS = {"base_estimator_", "encoder_", "_seed", "_rows", "classes_", "n_classes_"}
 RESULTS |= {"log_marginal_likelihood_value_"}
 FEATURES = {"n_features_in_", "feature_names_in_"}
+
+
+def _in_one_model(clf: Any) -> bool:
+    """Return True if the model supports partial_fit; raise AttributeError with the reason if not."""
+    if clf.multi_class != "joint":
+        raise AttributeError(f"partial_fit needs multi_class='joint', not {clf.multi_class!r}.")
+    return True
 
 
 class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseEstimator):
@@ -208,6 +216,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         training = from_rows(new, X, y, sample_weight) if source is None else from_source(new, source)
         return self._take(new._fit(training, seed))
 
+    @available_if(_in_one_model)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Update the model with further rows (streaming variational Bayes).
 

@@ -118,11 +118,8 @@ class Grid:
 
     def curvature(self, model: Model, theta: Array, sites: Any) -> Array:
         """Return A of a model at theta along the directions of its prior, for all rows."""
-        if self.few is None:
-            return curvature(self.at(model), theta, sites)
-        few = self.at(model, self.few)
-        sites = SiteObjective(few).evaluate(theta, gradient=False).warm
-        return curvature(few, theta, sites) * (len(self.problem.X) / len(self.few.X))
+        few = None if self.few is None else self.at(model, self.few)
+        return curvature(self.at(model), theta, sites, few)
 
     def start(self, theta: Array) -> Candidate:
         """Return a starting point of the simplest model, with its sites and its curvature."""
@@ -266,13 +263,17 @@ def integral(prior: Hyperprior, A: Array) -> tuple[Array, float]:
     return half.T @ half, float(np.log(L.diagonal()).sum())
 
 
-def curvature(problem: Problem, theta: Array, sites: Any) -> Array:
+def curvature(problem: Problem, theta: Array, sites: Any, few: Problem | None = None) -> Array:
     """Return A along the directions of the hyperprior, zero along all others and where the evidence is not concave.
 
-    With many hyperparameters A is measured along orthonormal directions Q only, those of wide priors and random ones,
-    and A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A (Nyström). The missing part of the trace, also estimated from Q, is distributed
-    evenly over all other directions.
+    With ``few`` it is measured on fewer rows, and scaled in proportion to the rows. With many hyperparameters A is
+    measured along orthonormal directions Q only, those of wide priors and random ones, and A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A
+    (Nyström). The missing part of the trace, also estimated from Q, is distributed evenly over all other directions.
     """
+    if few is not None or sites is None:
+        few = few or problem
+        sites = SiteObjective(few).evaluate(theta, gradient=False).warm
+        return curvature(few, theta, sites) * (len(problem.X) / len(few.X))
     p, prior = len(theta), problem.hyperprior
     R = prior.root(p)
     if R.shape[1] < p or p <= DIRECTIONS:

@@ -18,7 +18,6 @@ from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, attempt
 from gpclass.learning.prediction import N_DRAWS
-from gpclass.validation import take
 
 BLOCK = 8192  # number of rows whose pairwise probabilities are coupled at a time
 
@@ -127,7 +126,9 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
         problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(task.n_classes)]
     else:
         pairs = list(combinations(range(task.n_classes), 2))
-        problems = [_of_pair(problem, codes, *pair) for pair in pairs]
+        own = [np.flatnonzero((codes == i) | (codes == j)) for i, j in pairs]
+        signs = [np.where(codes == j, 1.0, -1.0) for _, j in pairs]
+        problems = [replace(problem, y=y).take(rows) for y, rows in zip(signs, own, strict=True)]
     seeds = np.random.SeedSequence(task.seed).spawn(len(problems))
     settings = [task.settings and task.settings.numbered(i) for i in range(len(problems))]
     joint = replace(task.case, combine="joint")
@@ -144,13 +145,6 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
     inner = replace(task.plan, n_jobs=None, report=None)  # a progress bar cannot be shared between processes
     jobs = (delayed(fit)(replace(each, plan=inner)) for each in tasks)
     return Combined(Parallel(n_jobs=task.plan.n_jobs)(jobs), pairs)
-
-
-def _of_pair(problem: Any, codes: Array, i: int, j: int) -> Any:
-    """Return the problem of two classes, on their rows."""
-    rows = np.flatnonzero((codes == i) | (codes == j))
-    weight = None if problem.weight is None else problem.weight[rows]
-    return replace(problem, X=take(problem.X, rows), y=np.where(codes[rows] == j, 1.0, -1.0), weight=weight)
 
 
 def _fit_in_turn(fit: Callable[[Any], FittedModel], tasks: Sequence[Any]) -> list[FittedModel]:

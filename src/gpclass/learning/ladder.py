@@ -189,11 +189,9 @@ def measured_inverse(state: State) -> Array:
     problem, theta, sites = state.problem, state.learned.theta, state.learned.warm
     if state.data is not None:
         return np.eye(len(theta)) / state.n_rows
-    few, prior = first_rung(problem), problem.hyperprior
-    if sites is None or few is not problem:
-        sites = SiteObjective(few).evaluate(theta, gradient=False).warm
-    A = curvature(few, theta, sites) * (len(problem.X) / len(few.X))
-    return integral(prior, A)[0]
+    few = first_rung(problem)
+    A = curvature(problem, theta, sites, None if few is problem else few)
+    return integral(problem.hyperprior, A)[0]
 
 
 def not_below(theta: Array, state: State, plan: Plan) -> State:

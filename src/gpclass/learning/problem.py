@@ -184,7 +184,10 @@ class Problem:
         if n >= len(self.X):
             return self
         classes = self.y > 0.0 if self.y.ndim == 1 else self.y.argmax(axis=1)
-        rows = some_of_each(classes.astype(int), n, np.random.default_rng(0))
+        return self.take(some_of_each(classes.astype(int), n, np.random.default_rng(0)))
+
+    def take(self, rows: Index) -> Problem:
+        """Return the problem on some rows."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, X=take(self.X, rows), y=self.y[rows], weight=weight, first=None)
 

@@ -19,7 +19,7 @@ from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.combine import Combined, fit_combined
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, learn, rungs
-from gpclass.learning.loo import left_out, with_eps
+from gpclass.learning.loo import LEAST, left_out, with_eps
 from gpclass.learning.maximise import CLEARLY, Learned, Plan, attempt, is_clear
 from gpclass.learning.problem import Problem, pose_classes
 from gpclass.sparse.settings import Inducing
@@ -30,7 +30,6 @@ METHODS = ("laplace", "ep", "vi", "dirichlet", *SAMPLING)  # any other method is
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
 ROUGH_NATS = 0.1  # accuracy of the evidence while methods are compared
-LEAST = -700.0  # lower bound on log probabilities
 
 Pose = Callable[[Any], "Task"]  # makes the task of one method for some rows
 Model = FittedModel | Combined
