@@ -282,9 +282,8 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
             check_cost(self.cost_matrix, n_classes, n_classes)
         with reporter(self.verbose) as report:
             methods = candidates(self, training)
-            fitted = fit_best(
-                [partial(make_task, clf, seed=seed, report=report) for clf in methods], training
-            )
+            pose = [partial(make_task, clf, seed=seed, report=report) for clf in methods]
+            fitted = fit_best(pose, training)
         self._keep(fitted, training.classes, training.rows, seed)
         return self
 

@@ -23,8 +23,6 @@ NO_LOO = (
     "There are no leave-one-out probabilities: they need the training rows, which a model with inducing inputs does "
     "not keep after partial_fit or in a file, and one model of all classes, not multi_class='one_vs_one'."
 )
-
-
 TOO_NARROW = (
     "Credible intervals of Dirichlet classification are too narrow: its targets are made from the labels, and in "
     "simulations intervals of 95 % contained 40 to 90 % of the true probabilities. Use inference='vi' for intervals."

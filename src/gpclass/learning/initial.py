@@ -22,9 +22,7 @@ from gpclass.kernels.scales import column_scales
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.priors import NotPositiveError
 
-RATIO = (
-    2.0  # ratio of adjacent length scales of the grid: a peak of the evidence spans a factor of four or more
-)
+RATIO = 2.0  # ratio of adjacent length scales of the grid: a peak of the evidence spans a factor of four
 MAX_LOOKS = 16  # maximum number of length scales in the grid, which cover a range of up to 2^15
 STARTS = 2  # number of peaks from which learning starts
 VARIANCE = 4.0  # variance of latent values on the grid: probabilities from 0.02 to 0.98
