@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gpclass.learning.strategies import RULES, table
+from gpclass.learning.strategies import METHODS, RULES, SEVERAL, Case, refusal
 
 PAGE = Path(__file__).parent / "guide" / "combinations.md"
 
@@ -27,20 +27,20 @@ page is made from the table that the library itself uses to choose a strategy, s
 def page() -> str:
     """Return the page."""
     lines = ["| method | likelihood | all rows | inducing inputs | passes |", "|---|---|---|---|---|"]
-    rows = [row for row in table() if row["hyperparameters"] == "learn"]
-    for method in dict.fromkeys(row["method"] for row in rows):
-        for likelihood in dict.fromkeys(row["likelihood"] for row in rows):
-            found = [r for r in rows if r["method"] == method and r["likelihood"] == likelihood]
-            cells = [r["strategy"] or "–" for r in found]
+    likelihoods, places = ("two classes", *SEVERAL), ("all", "inducing", "passes")
+    for method in METHODS:
+        for likelihood in likelihoods:
+            cases = [Case(method, likelihood, rows) for rows in places]
+            cells = ["–" if refusal(case) else case.strategy for case in cases]
             lines.append(f"| {method} | {likelihood} | " + " | ".join(cells) + " |")
-    sampled = [row for row in table() if row["hyperparameters"] == "sample" and row["strategy"]]
-    names = ", ".join(dict.fromkeys(row["method"] for row in sampled))
+    sampled = (Case(method, "two classes", hyperparameters="sample") for method in METHODS)
+    names = ", ".join(case.method for case in sampled if not refusal(case))
     text = HEAD + "\n".join(lines) + "\n\n"
     text += f'`hyperparameters="sample"` goes with two classes and all rows in memory, for {names}.\n\n'
     text += "## What is not possible, and why\n\n"
-    for rule in RULES:
-        when = "; ".join(f"{name}: {', '.join(values)}" for name, values in rule.when.items())
-        text += f"- {rule.why}. ({when})\n"
+    for why, options in RULES:
+        when = "; ".join(f"{name}: {', '.join(values)}" for name, values in options.items())
+        text += f"- {why}. ({when})\n"
     return text
 
 

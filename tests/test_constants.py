@@ -10,12 +10,10 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "gpclass"
 LEARNING = (
     "choice",
-    "curvature",
     "initial",
     "ladder",
     "maximise",
     "problem",
-    "sites",
     "levels",
     "loo",
     "passes",

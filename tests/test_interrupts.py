@@ -50,7 +50,7 @@ def test_an_interrupt_of_the_first_stage_ends_learning_with_inducing_inputs(monk
     def evaluate(self, *args, **options):
         if len(sizes) == 12:
             raise KeyboardInterrupt
-        sizes.append(self.problem.n_rows)
+        sizes.append(len(self.problem.X))
         return whole(self, *args, **options)
 
     monkeypatch.setattr(SiteObjective, "evaluate", evaluate)
@@ -62,11 +62,11 @@ def test_an_interrupt_of_the_first_stage_ends_learning_with_inducing_inputs(monk
 
 
 def test_an_interrupt_of_the_last_inference_keeps_the_hyperparameters(monkeypatch):
-    import gpclass.learning.sites as sites
+    from gpclass.learning import strategies
 
     X, y = replace(KINDS["vi"], n_rows=150).data()
     expected = GaussianProcessClassifier("rbf").fit(X, y)
-    right, calls = sites.left_out, []
+    right, calls = strategies.left_out, []
 
     def interrupts_once(*args):
         calls.append(1)
@@ -74,7 +74,7 @@ def test_an_interrupt_of_the_last_inference_keeps_the_hyperparameters(monkeypatc
             raise KeyboardInterrupt
         return right(*args)
 
-    monkeypatch.setattr(sites, "left_out", interrupts_once)
+    monkeypatch.setattr(strategies, "left_out", interrupts_once)
     with pytest.warns(
         ConvergenceWarning, match="Learning was interrupted: the best hyperparameters"
     ) as caught:
@@ -88,7 +88,7 @@ def test_a_second_interrupt_goes_through(monkeypatch):
     def interrupts_always(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpclass.learning.sites.left_out", interrupts_always)
+    monkeypatch.setattr("gpclass.learning.strategies.left_out", interrupts_always)
     clf = GaussianProcessClassifier("rbf")
     with pytest.raises(KeyboardInterrupt):
         clf.fit(*replace(KINDS["vi"], n_rows=150).data())

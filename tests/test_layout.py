@@ -29,7 +29,6 @@ LAYERS = [
     "tables",
     "sparse",
     "learning",
-    "training",
     "parameters",
     "tasks",
     "fitted",

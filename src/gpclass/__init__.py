@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from gpclass.comparison import compare
     from gpclass.decision import bayes_decision
     from gpclass.estimator import GaussianProcessClassifier
-    from gpclass.learning.usefulness import DoubtfulFitWarning
+    from gpclass.learning.fitted import DoubtfulFitWarning
     from gpclass.onnx import to_onnx
     from gpclass.persistence import load
 
@@ -19,7 +19,7 @@ __all__ = ["DoubtfulFitWarning", "GaussianProcessClassifier", "bayes_decision", 
 
 # Names are imported when they are first used, so that `gpclass --help` does not wait for scikit-learn.
 _HOMES = {
-    "DoubtfulFitWarning": "gpclass.learning.usefulness",
+    "DoubtfulFitWarning": "gpclass.learning.fitted",
     "GaussianProcessClassifier": "gpclass.estimator",
     "bayes_decision": "gpclass.decision",
     "compare": "gpclass.comparison",

@@ -98,7 +98,7 @@ def bald(estimator: Any, X: Any) -> Array:
     X, posterior = estimator._check_fitted_inputs(X), model.posterior
     out, shape, weight = np.empty(len(X)), posterior.latent_shape, np.concatenate(posterior.weights)
     if len(weight) > 1:
-        noise = normals(posterior.weights, shape, np.random.default_rng(0))
+        noise = normals(posterior, np.random.default_rng(0))
     else:  # lattice points of several values, quantiles of one
         u = (np.arange(2 * POINTS) + 0.5) / (2 * POINTS)
         noise, weight = (

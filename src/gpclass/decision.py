@@ -58,19 +58,7 @@ def bayes_decision(
 
 
 def check_cost(cost: Any, n_classes: int, n_actions: int | None = None) -> Array:
-    """Return a cost matrix as an array, after checking its shape and that all costs are finite.
-
-    Parameters
-    ----------
-    cost : array-like of shape (n_classes, n_actions)
-    n_classes : int
-    n_actions : int, optional
-        The number of actions, if it is known.
-
-    Returns
-    -------
-    ndarray of shape (n_classes, n_actions)
-    """
+    """Return a cost matrix, (n_classes, n_actions), after checking its shape and that all costs are finite."""
     try:
         C = np.asarray(cost, dtype=float)
     except (TypeError, ValueError):

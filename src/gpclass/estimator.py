@@ -22,13 +22,11 @@ from gpclass.data.sources import as_source
 from gpclass.decision import check_cost
 from gpclass.fitted import Predictions
 from gpclass.labels import Encode
-from gpclass.learning.fitted import FittedModel
+from gpclass.learning.fitted import FittedModel, complaints
 from gpclass.learning.strategies import fit_best
-from gpclass.learning.usefulness import complaints
 from gpclass.parameters import check_parameters, is_dirichlet
 from gpclass.tables import TakesTables, plain_labels, read_inputs
-from gpclass.tasks import candidates, make_task, rows_to_compare
-from gpclass.training import Training, TrainingRows, from_rows, from_source
+from gpclass.tasks import Training, TrainingRows, candidates, from_rows, from_source, make_task
 from gpclass.validation import check_labels, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
@@ -215,10 +213,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         check_parameters(self)
         seed = seed_of(self.random_state)
         source, new = as_source(X, y, sample_weight, client), copy(self)
-        if source is None:
-            training = from_rows(new, X, y, sample_weight)
-        else:
-            training = from_source(new, source, several=is_dirichlet(self))
+        training = from_rows(new, X, y, sample_weight) if source is None else from_source(new, source)
         return self._take(new._fit(training, seed))
 
     @available_if(_in_one_model)  # type: ignore[untyped-decorator]
@@ -242,8 +237,8 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         """
         check_parameters(self)
         seed = seed_of(self.random_state)
-        model = getattr(self, "base_estimator_", None)
-        if isinstance(model, FittedModel) and model.inducing is not None:
+        model: Any = getattr(self, "base_estimator_", None)
+        if getattr(model, "inducing", None) is not None:
             return self._update(model, X, y, sample_weight)
         new = copy(self)
         X, y = read_inputs(new, X, y, sample_weight, vectors=True, fitting=True)
@@ -288,8 +283,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         with reporter(self.verbose) as report:
             methods = candidates(self, training)
             pose = [partial(make_task, clf, seed=seed, report=report) for clf in methods]
-            few = training if len(pose) == 1 else training.some(rows_to_compare(training.n_rows, n_classes))
-            fitted = fit_best(pose, rows=training, few=few)
+            fitted = fit_best(pose, training)
         self._keep(fitted, training.classes, training.rows, seed)
         return self
 

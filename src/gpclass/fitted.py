@@ -15,16 +15,14 @@ from gpclass.data.prediction import lazily
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
-from gpclass.learning.usefulness import DoubtfulFitWarning
+from gpclass.learning.fitted import DoubtfulFitWarning
 from gpclass.tables import read_inputs
-from gpclass.training import TrainingRows
+from gpclass.tasks import TrainingRows
 
 NO_LOO = (
     "There are no leave-one-out probabilities: they need the training rows, which a model with inducing inputs does "
     "not keep after partial_fit or in a file, and one model of all classes, not multi_class='one_vs_one'."
 )
-
-
 TOO_NARROW = (
     "Credible intervals of Dirichlet classification are too narrow: its targets are made from the labels, and in "
     "simulations intervals of 95 % contained 40 to 90 % of the true probabilities. Use inference='vi' for intervals."
@@ -81,7 +79,7 @@ class Predictions:
             cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
         elif route in ("exact", "mackay") and self.base_estimator_.decides_by_mean:
             route = "map"  # the sign of the mean gives the same class (R&W section 3.4.2)
-        log_proba = self.base_estimator_.log_proba(X, route, self._rng())
+        log_proba = self.base_estimator_.log_proba(X, route, np.random.default_rng(self._seed))
         return self.classes_[bayes_decision(np.exp(log_proba), cost)]
 
     @lazily()
@@ -113,7 +111,9 @@ class Predictions:
         ndarray of shape (n, n_classes)
         """
         X = self._check_fitted_inputs(X)
-        return np.asarray(self.base_estimator_.log_proba(X, self.integration, self._rng()))
+        return np.asarray(
+            self.base_estimator_.log_proba(X, self.integration, np.random.default_rng(self._seed))
+        )
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
         """Return credible intervals of the class probabilities.
@@ -133,9 +133,9 @@ class Predictions:
             of every class, by Monte Carlo.
         """
         X = self._check_fitted_inputs(X)
-        if not self._latent_models()[0].is_of_labels:
+        if not self._latent_models()[0].problem.is_of_labels:
             warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=2)
-        return self.base_estimator_.interval(X, level, self._rng())
+        return self.base_estimator_.interval(X, level, np.random.default_rng(self._seed))
 
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the posterior mean of the latent function, and its standard deviation or covariance if requested.
@@ -363,9 +363,6 @@ class Predictions:
                 "multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'."
             )
         return self.base_estimator_.models
-
-    def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(self._seed)
 
     def _check_fitted_inputs(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -13,11 +13,6 @@ import numpy as np
 from gpclass.core.protocols import Array, Index
 
 
-def signs(codes: Index) -> Array:
-    """Return -1 for the first class and 1 for the second."""
-    return np.where(codes == 0, -1.0, 1.0)
-
-
 def label_weights(codes: Index, n_classes: int, weight: Array | None = None) -> Array:
     """Return the matrix (n, C) with the weight of each row in the column of its class."""
     P = np.zeros((len(codes), n_classes))
@@ -74,5 +69,5 @@ class Encode:
         """Return labels -1 and 1 and the weights, or label weights (n, C) and None."""
         codes = self.codes(y)
         if self.n_latents == 1:
-            return signs(codes), weight
+            return np.where(codes == 0, -1.0, 1.0), weight
         return label_weights(codes, len(self.classes), weight), None

@@ -20,21 +20,7 @@ from gpclass.sparse.settings import Inducing
 # Live views: parts that are defined later appear in them.
 LIKELIHOODS = parts("likelihood")
 INFERENCES = parts("inference")
-MULTI_CLASS = ("joint", "one_vs_rest", "one_vs_one")
 AUTO = "auto"  # value of ``inference`` that chooses among `gpclass.tasks.candidates`
-
-
-def method_names() -> list[str]:
-    """Return the names that ``inference`` accepts."""
-    return [AUTO, *INFERENCES]
-
-
-def likelihood_of(clf: Any) -> Likelihood:
-    """Return the likelihood that the parameters specify; for Dirichlet classification the probit becomes softmax."""
-    named = clf.likelihood
-    if is_dirichlet(clf) and isinstance(named, str) and named in ("probit", "logit"):
-        named = "softmax"
-    return LIKELIHOODS[named]() if isinstance(named, str) else named
 
 
 def is_dirichlet(clf: Any) -> bool:
@@ -79,13 +65,13 @@ def hyperprior_of(clf: Any, kernel: Any) -> Hyperprior:
 
 def check_parameters(clf: Any) -> None:
     """Raise ValueError for the first invalid parameter of a classifier."""
-    joint = clf.multi_class == "joint"
-    if isinstance(clf.kernel, CompoundKernel) and not (joint and len(clf.kernel.kernels or ()) > 2):
+    several = clf.multi_class == "joint" and len(getattr(clf.kernel, "kernels", None) or ()) > 2
+    if isinstance(clf.kernel, CompoundKernel) and not several:
         raise ValueError("kernel cannot be a CompoundKernel")
     _check_name("kernel", clf.kernel, kernel_names(), (Kernel, type(None)))
     _check_name("likelihood", clf.likelihood, LIKELIHOODS, Likelihood)
-    _check_name("inference", clf.inference, method_names(), (Inference, Method))
-    _check_name("multi_class", clf.multi_class, MULTI_CLASS)
+    _check_name("inference", clf.inference, [AUTO, *INFERENCES], (Inference, Method))
+    _check_name("multi_class", clf.multi_class, ("joint", "one_vs_rest", "one_vs_one"))
     _check_name("integration", clf.integration, ROUTES)
     _check_name("hyperparameters", clf.hyperparameters, ("learn", "sample"))
     _check_name("optimizer", clf.optimizer, ("fmin_l_bfgs_b",), (Callable, type(None)))
@@ -104,11 +90,6 @@ def check_parameters(clf: Any) -> None:
     check_option(
         "hyperprior", clf.hyperprior, priors, "a mapping from names to distributions, a Shrinkage or None"
     )
-    if not joint and not is_dirichlet(clf) and likelihood_of(clf).n_latents(3) > 1:
-        raise ValueError(
-            f"likelihood={clf.likelihood!r} has a latent function for each class, which needs "
-            f"multi_class='joint', not {clf.multi_class!r}."
-        )
 
 
 def _check_inducing(given: Any) -> None:

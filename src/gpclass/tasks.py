@@ -1,23 +1,26 @@
-"""Build the fitting task from the parameters of a classifier and its rows."""
+"""The rows of a fit, in memory or in a source, and the fitting task that they and the parameters make."""
 
 from __future__ import annotations
 
 import warnings
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import CompoundKernel
 
-from gpclass.core.protocols import Array, Likelihood
-from gpclass.data.rows import Rows
-from gpclass.kernels import default_kernel, named_kernel, settable, warps
+from gpclass.core.protocols import Array, Index, Likelihood
+from gpclass.core.registry import stored
+from gpclass.data.rows import Data, Rows
+from gpclass.data.source import Source
+from gpclass.kernels import default_kernel, named_kernel, settable, takes_vectors, warps
 from gpclass.kernels.warped import Warp
-from gpclass.labels import label_weights
+from gpclass.labels import Encode, label_weights
 from gpclass.learning.ladder import FIRST_ROWS
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem
-from gpclass.learning.strategies import COMPARED, METHODS, MOST_CLASSES, SEVERAL, Case, Task, refusal
+from gpclass.learning.strategies import METHODS, SEVERAL, Case, Task, refusal
 from gpclass.parameters import (
     AUTO,
     LIKELIHOODS,
@@ -26,12 +29,96 @@ from gpclass.parameters import (
     hyperprior_of,
     inference_of,
     is_dirichlet,
-    likelihood_of,
 )
 from gpclass.sparse.settings import Inducing, inducing_of
-from gpclass.training import Training
+from gpclass.tables import read_inputs
+from gpclass.tables.passes import encode_source
+from gpclass.validation import check_labels, check_weights, merge_copies, some_of_each, take
 
+COMPARED = 1500  # number of latent values when methods are compared: VI takes a second or two
+MOST_CLASSES = 12  # up to this number of classes, joint VI is fast enough to be tried
 KERNEL_ROWS = 10_000  # maximum number of rows that determine transforms of columns, or the scales of a source
+
+
+@stored
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
+    """For each given row of positive weight, the merged row that contains it (``home``) and its class (``truth``)."""
+
+    home: Index
+    truth: Index
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Training:
+    """The rows of one fit and their classes."""
+
+    classes: Any
+    n_rows: int
+    X: Any  # inputs in memory; empty for the rows of a source
+    codes: Index  # classes by position; empty for the rows of a source
+    weight: Array | None = None
+    data: Data | None = None  # rows that are read in passes
+    rows: TrainingRows | None = None  # needed for leave-one-out predictions
+    vectors: bool = True
+    coding: Any = None  # the encoder if X is a coded table
+
+    @property
+    def few(self) -> Training:
+        """The rows on which methods are compared: all of a few hundred, else few enough for VI, some of each class."""
+        if self.n_rows <= FIRST_ROWS:
+            return self
+        n = min(FIRST_ROWS, COMPARED // len(self.classes))
+        kept = some_of_each(self.codes, n, np.random.default_rng(0))
+        weight = None if self.weight is None else self.weight[kept]
+        X, codes = take(self.X, kept), self.codes[kept]
+        return Training(self.classes, n, X, codes, weight, vectors=self.vectors, coding=self.coding)
+
+
+def from_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> Training:
+    """Return checked rows in memory, with equal rows merged; sets the attributes of the classifier about columns."""
+    vectors = takes_vectors(clf.kernel)
+    X, y = read_inputs(clf, X, y, sample_weight, vectors=vectors, fitting=True)
+    check_labels(y)
+    weight = check_weights(sample_weight, clf.class_weight, y)
+    if weight is not None and not weight.all():
+        kept = np.flatnonzero(weight)
+        X, y, weight = take(X, kept), y[kept], weight[kept]
+    classes, truth = np.unique(y, return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"GaussianProcessClassifier requires 2 or more distinct classes; got {len(classes)} class "
+            f"with a positive weight ({classes}): give it rows of another class."
+        )
+    kernel = None if isinstance(clf.kernel, str) else clf.kernel
+    X, codes, weight, home = merge_copies(X, truth, weight, kernel)
+    X = np.copy(X) if clf.copy_X_train else X
+    vectors = vectors and isinstance(X, np.ndarray) and X.ndim == 2
+    rows = TrainingRows(home, truth)
+    return Training(classes, len(X), X, codes, weight, None, rows, vectors, clf.encoder_)
+
+
+def from_source(clf: Any, source: Source) -> Training:
+    """Return the rows of a source, which are read in passes and not kept; sets the columns of the classifier."""
+    clf.n_features_in_ = source.n_columns
+    clf.__dict__.pop("feature_names_in_", None)
+    if source.names is not None:
+        clf.feature_names_in_ = np.asarray(source.names, dtype=object)
+    if clf.class_weight is not None:
+        raise ValueError(
+            "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
+            "column of the files."
+        )
+    labels, clf.encoder_ = encode_source(source, clf.categorical_features)
+    classes = np.asarray(labels)
+    if len(classes) < 2:
+        raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
+    data = source.data(Encode(classes, is_dirichlet(clf)), clf.n_jobs, clf.encoder_)
+    empty = np.empty(0, dtype=np.intp)
+    return Training(classes, source.n_rows, np.empty(0), empty, data=data, coding=clf.encoder_)
+
+
+# -------------------------------------------------------------------------------- the task
 
 
 def candidates(clf: Any, training: Training) -> list[Any]:
@@ -55,11 +142,6 @@ def candidates(clf: Any, training: Training) -> list[Any]:
     for each, name in zip(settled, names, strict=True):
         each.inference = name
     return settled
-
-
-def rows_to_compare(n_rows: int, n_classes: int) -> int:
-    """Return the number of rows on which methods are compared: all of a few hundred, else few enough for VI."""
-    return n_rows if n_rows <= FIRST_ROWS else min(FIRST_ROWS, COMPARED // n_classes)
 
 
 def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
@@ -106,9 +188,10 @@ def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | 
     alike = passes or is_dirichlet(clf)
     settings = inducing_of(clf.inducing, 10**9 if passes else training.n_rows, 2 if alike else n_classes)
     method = getattr(inference_of(clf), "name", None)
+    learnable = getattr(given_kernel(clf), "n_dims", 1) > 0
     options = {
         "method": method if method in METHODS else "custom",
-        "hyperparameters": clf.hyperparameters,
+        "hyperparameters": clf.hyperparameters if learnable else "fixed",
         "kernel": "per class" if isinstance(clf.kernel, CompoundKernel) else "one",
         "inputs": "vectors" if training.vectors else "structured",
         "combine": clf.multi_class if n_classes > 2 else "joint",
@@ -128,9 +211,15 @@ def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | 
 
 
 def _likelihood(clf: Any, n_classes: int, *, copies: bool, passes: bool) -> Likelihood:
-    """Return the likelihood for this number of classes; the probit becomes softmax unless weights are ``copies``."""
-    likelihood = likelihood_of(clf)
-    if passes and n_classes == 2 and likelihood.n_latents(2) > 1 and not is_dirichlet(clf):
+    """Return the likelihood for this number of classes.
+
+    The probit becomes softmax for Dirichlet classification, and for several classes unless weights are ``copies``.
+    """
+    given, dirichlet = clf.likelihood, is_dirichlet(clf)
+    if dirichlet and isinstance(given, str) and given in ("probit", "logit"):
+        given = "softmax"
+    likelihood: Any = LIKELIHOODS[given]() if isinstance(given, str) else given
+    if passes and n_classes == 2 and likelihood.n_latents(2) > 1 and not dirichlet:
         raise ValueError(
             f"likelihood={clf.likelihood!r} is not possible for two classes in passes: use 'logit', "
             "'probit' or another likelihood with one latent function."

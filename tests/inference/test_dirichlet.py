@@ -138,7 +138,6 @@ def test_a_kernel_per_class_is_a_factorisation_per_class():
     kernel = CompoundKernel([2.0 * RBF(0.5), 3.0 * RBF([0.7, 1.3]), 1.0 * RBF(2.0)])
     truth = Regressions(X, labels, 0.01, kernel)
     problem = Problem(X, labels, None, kernel, Softmax(), Dirichlet())
-    assert not problem.shared
     end = SiteObjective(problem).evaluate(kernel.theta)
     assert_allclose(end.evidence, truth.evidence(), rtol=1e-10)
     assert_allclose(end.gradient, central_difference(truth.evidence, kernel.theta), rtol=1e-6, atol=1e-6)

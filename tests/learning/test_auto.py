@@ -61,7 +61,7 @@ def test_beyond_a_few_rows_vi_must_be_clearly_better(monkeypatch):
         monkeypatch.setattr(strategies, "CLEARLY", margin)
         clf = classifier().fit(X, y)
         assert isinstance(clf.inference_, method)
-        assert clf.base_estimator_.problem.n_rows == 310
+        assert len(clf.base_estimator_.problem.X) == 310
 
 
 TWO = {"y": "two"}

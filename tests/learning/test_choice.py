@@ -17,7 +17,7 @@ from gpclass import GaussianProcessClassifier, load
 from gpclass.core.hyperpriors import SCALES, WIDE, Hyperprior, Shrinkage
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel, Linear, Warped, default_kernel
-from gpclass.learning import choice, curvature
+from gpclass.learning import choice
 from gpclass.learning.choice import Grid, Model
 from gpclass.learning.maximise import maximise
 from gpclass.learning.problem import Problem, SiteObjective
@@ -54,8 +54,8 @@ def integrated(problem, theta, sites):
     """Return log p(y|M) by Laplace's method."""
     value = SiteObjective(problem).evaluate(theta, sites, gradient=False).evidence
     value += problem.hyperprior(theta)[0]
-    A = curvature.curvature(problem, problem.hyperprior, theta, sites)
-    return value - curvature.integral(problem.hyperprior, A)[1]
+    A = choice.curvature(problem, theta, sites)
+    return value - choice.integral(problem.hyperprior, A)[1]
 
 
 def regression(kernel, priors=None, seed=1):
@@ -133,7 +133,7 @@ def test_a_candidate_has_the_integrated_evidence_of_its_maximum():
     X = rows(100, 3)
     problem = shrunken(X, smooth_labels(X, [0]))
     found = []
-    best = choice.choose(Grid(problem, False), [problem.theta], found, EXACT)
+    best = choice.choose(Grid(problem, False), [Grid(problem, False).start(problem.theta)], found, EXACT)
     assert best.value == max(each.value for each in found)
     for each in (each for each in found if each.A is not None):
         theta = each.learned.theta
@@ -177,7 +177,7 @@ def test_no_scale_is_better_than_the_one_chosen():
         X = rows(80, 3, seed)
         problem, found = shrunken(X, smooth_labels(X, columns)), []
         grid = Grid(problem, False)
-        best = choice.choose(grid, [problem.theta], found, 1e-3)
+        best = choice.choose(grid, [grid.start(problem.theta)], found, 1e-3)
         for scale in range(len(SCALES)):
             other = choice._candidate(grid, Model(scale=scale), best, [], 1e-3, None)
             assert other.value < best.value + 0.3
@@ -188,7 +188,7 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
     X = rows(120, 3)
     problem = shrunken(X, smooth_labels(X, [0, 1]), 1.0, method)
     end = learned_at(problem)
-    A = curvature.curvature(problem, problem.hyperprior, end.theta, end.warm)
+    A = choice.curvature(problem, end.theta, end.warm)
     objective = SiteObjective(problem)
     full = np.array([
         (objective.evaluate(end.theta - h).gradient - objective.evaluate(end.theta + h).gradient) / 0.02
@@ -202,8 +202,8 @@ def test_the_curvature_with_sites_held_is_of_the_order_of_the_full_one(method):
 def test_the_inverse_hessian_is_that_of_evidence_and_prior():
     problem = regression(ConstantKernel(1.0) * RBF([1.0, 1.0], (1e-3, 1e3)), Shrinkage(0.5))
     end = learned_at(problem)
-    A = curvature.curvature(problem, problem.hyperprior, end.theta, end.warm)
-    inverse, log_volume = curvature.integral(problem.hyperprior, A)
+    A = choice.curvature(problem, end.theta, end.warm)
+    inverse, log_volume = choice.integral(problem.hyperprior, A)
     R = problem.hyperprior.root(3)
     assert_allclose(inverse, np.linalg.inv(A + np.linalg.inv(R @ R.T)), rtol=1e-6)
     assert_allclose(log_volume, 0.5 * np.linalg.slogdet(np.eye(3) + R.T @ A @ R)[1], rtol=1e-8)
@@ -218,8 +218,8 @@ def test_the_inverse_hessian_is_that_of_evidence_and_prior():
 
 def volume(problem, end):
     """Return ½ log|I + Rᵀ A R|."""
-    A = curvature.curvature(problem, problem.hyperprior, end.theta, end.warm)
-    return curvature.integral(problem.hyperprior, A)[1]
+    A = choice.curvature(problem, end.theta, end.warm)
+    return choice.integral(problem.hyperprior, A)[1]
 
 
 def test_some_directions_are_enough_for_many_columns(monkeypatch):
@@ -227,7 +227,7 @@ def test_some_directions_are_enough_for_many_columns(monkeypatch):
     problem = shrunken(X, smooth_labels(X, [0]), 0.5)
     end = learned_at(problem)
     whole = volume(problem, end)
-    monkeypatch.setattr(curvature, "DIRECTIONS", 6)
+    monkeypatch.setattr(choice, "DIRECTIONS", 6)
     assert_allclose(volume(problem, end), whole, atol=1.5)
 
 
@@ -240,14 +240,14 @@ def test_what_some_directions_miss_is_not_free(monkeypatch):
     )
     costs = []
     for directions in (100, 20):
-        monkeypatch.setattr(curvature, "DIRECTIONS", directions)
+        monkeypatch.setattr(choice, "DIRECTIONS", directions)
         costs.append(volume(problem, end))
     assert 0.8 * costs[0] < costs[1] < 1.5 * costs[0]
 
 
 def chosen(X, y):
     problem = shrunken(X, y)
-    return choice.choose(Grid(problem, False), [problem.theta], [], 0.05)
+    return choice.choose(Grid(problem, False), [Grid(problem, False).start(problem.theta)], [], 0.05)
 
 
 def test_columns_without_effect_ask_for_a_large_scale_and_equal_ones_for_a_small_one():

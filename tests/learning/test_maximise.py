@@ -43,7 +43,7 @@ def end_of(task, n_jobs=None, n_restarts=0, rng=None):
     """Return the best end of learning from the kernel as given and from random points."""
     plan = Plan(n_restarts=n_restarts, n_jobs=n_jobs)
     rng = rng or np.random.default_rng(0)
-    return best_of(lambda: SiteObjective(task), [task.theta], task.bounds, plan, rng, tol=EXACT)
+    return best_of(task, [task.theta], plan, rng, tol=EXACT)
 
 
 def test_the_end_is_a_maximum():

@@ -23,7 +23,7 @@ from gpclass.core.checks import check_integers, is_integer, seed_of
 from gpclass.core.progress import reporter
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.kernels.names import takes_vectors
-from gpclass.learning.usefulness import DoubtfulFitWarning
+from gpclass.learning.fitted import DoubtfulFitWarning
 from gpclass.tables import Encoder, needs_coding, read_inputs
 from gpclass.validation import check_labels
 
@@ -185,7 +185,9 @@ def _row(label: str, clf: Any, task: _Task, n_samples: int, seed: int, report: A
             known["check"] = _attempt(notes, "checking", lambda: _check(fitted, n_samples, seed))
         if task.parts:
             known |= _attempt(notes, "predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
-        if all(model.is_of_labels for model in _models_of(fitted)):  # other evidences are not comparable
+        if all(
+            model.problem.is_of_labels for model in _models_of(fitted)
+        ):  # other evidences are not comparable
             check, own = known.get("check"), getattr(fitted, "log_marginal_likelihood_value_", None)
             known |= {"evidence": own, "corrected_evidence": getattr(check, "corrected", None)}
             known |= {name: getattr(check, name, None) for name in ("standard_error", "khat")}

@@ -152,7 +152,9 @@ def draw_picture(state: PageState) -> Picture:
     if len(sides) == 2:
         return replace(picture, deviation=latent_deviation(clf, rows).reshape(proba.shape[:2]))
     picture = replace(picture, latent=latent_band(clf, rows, LEVEL))
-    if len(clf.classes_) > 2 or not clf.base_estimator_.models[0].is_of_labels:  # intervals would be slow
+    if (
+        len(clf.classes_) > 2 or not clf.base_estimator_.models[0].problem.is_of_labels
+    ):  # intervals would be slow
         return picture
     draws = clf.sample_latent(rows, N_DRAWS, random_state=0).T if picture.evidence is None else ()
     return replace(picture, interval=clf.predict_interval(rows, LEVEL), draws=draws)

@@ -17,9 +17,8 @@ from gpclass.data.rows import Rows
 from gpclass.evidence import ApproximationCheck
 from gpclass.evidence.check import check_approximation, check_draws
 from gpclass.evidence.importance import MOST_VALUES
-from gpclass.kernels import CompoundKernel
 from gpclass.learning.fitted import FittedModel, left_out
-from gpclass.posteriors.target import Target, make_target
+from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 from gpclass.sparse.local_check import NearestStep, exact_left_out
 from gpclass.sparse.loo import LeaveOut, log_scores
@@ -32,7 +31,7 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
     """Return the check of the posterior of one latent function, or of the latent functions of all classes."""
     if model.inducing is not None or model.problem.Z is not None:
         return check_inducing(model, rng)
-    if not model.is_of_labels:
+    if not model.problem.is_of_labels:
         raise ValueError(
             "Dirichlet classification is regression on targets made from the labels: its posterior is exact for those, "
             "so there is no approximate posterior of the labels to check. Compare its predictions instead, "
@@ -43,24 +42,18 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
         f = model.draws[None] if model.chains is None else model.chains.f
         p = np.exp(model.likelihood.log_classes(f))
         return check_draws(name, model.evidence, p[..., 1:] if p.shape[-1] == 2 else p, model.chains)
-    target = exact_target(model)
-    return check_approximation(target, evidence=model.evidence, method=name, n_samples=n_samples, rng=rng)
-
-
-def exact_target(model: FittedModel) -> Target:
-    """Return the exact posterior together with its Gaussian approximation by the sites of the latent functions."""
-    problem = model.problem
-    kernels = problem.kernel.kernels if isinstance(problem.kernel, CompoundKernel) else [problem.kernel]
-    labels, weight = problem.y, problem.weight
-    if labels.ndim == 2:
-        weight = None
-        if labels.size > MOST_VALUES:
+    problem, weight = model.problem, model.problem.weight
+    if problem.y.ndim == 2:
+        weight, (n_rows, n_classes) = None, problem.y.shape
+        if problem.y.size > MOST_VALUES:
             raise ValueError(
-                f"{labels.shape[0]} rows of {labels.shape[1]} classes have {labels.size} latent values, too many for "
+                f"{n_rows} rows of {n_classes} classes have {problem.y.size} latent values, too many for "
                 f"importance sampling (at most {MOST_VALUES}): check a model of fewer rows."
             )
-    Ks = np.stack([mirrored(DensePrior(kernel, problem.X).K) for kernel in kernels])
-    return make_target(model.likelihood, Ks[0] if len(Ks) == 1 else Ks, labels, model.latent_sites, weight)
+    Ks = np.stack([mirrored(DensePrior(kernel, problem.X).K) for kernel in problem.kernels])
+    K = Ks[0] if len(Ks) == 1 else Ks
+    target = make_target(model.likelihood, K, problem.y, model.latent_sites, weight)
+    return check_approximation(target, evidence=model.evidence, method=name, n_samples=n_samples, rng=rng)
 
 
 # --------------------------------------------------------------------- with inducing inputs

@@ -18,7 +18,8 @@ one scale predict the integrated evidence of all, with e = theta* - mu:
     b = Rᵀ (g + A e),     z = (I + Rᵀ A R)⁻¹ b,     log p(y|theta*) - gᵀ e - ½ eᵀ A e + ½ bᵀ z - ½ log|I + Rᵀ A R|,
 
 and only scales that are predicted to be better are tried. Neighbouring models have nearly the same A, so it is measured
-only for models that are better with the A of their neighbour. On the second rung the neighbours of the chosen model are
+only for models that are better with the A of their neighbour, by differences of the gradient at fixed sites: one
+factorisation for each direction. On the second rung the neighbours of the chosen model are
 compared again, with A measured on the rows of the first rung and scaled in proportion to the rows.
 """
 
@@ -35,12 +36,14 @@ from gpclass.core.hyperpriors import SCALES, Hyperprior
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels import Grouped
 from gpclass.kernels.warped import Warp
-from gpclass.learning.curvature import curvature, integral
 from gpclass.learning.loo import dirichlet_scores
 from gpclass.learning.maximise import Learned, Report, is_clear, maximise
 from gpclass.learning.problem import Problem, SiteObjective
 
 SHARE = 0.1  # factor of the tolerance of a rung, so that early stopping does not affect the choice
+DIRECTIONS = 64  # directions in which curvature is measured; random ones for more hyperparameters than this
+STEP = 0.1  # step of theta in differences of gradients: 10 % of a hyperparameter
+NEGLIGIBLE = 1e-3  # fraction of the largest eigenvalue below which one-sided differences are unreliable
 
 
 class Model(NamedTuple):
@@ -84,7 +87,7 @@ class Grid:
         kernel: Any = self.problem.kernel
         prior = self.problem.hyperprior.with_scale(SCALES[model.scale])
         if self.parts:
-            full = self._inner
+            full = getattr(kernel, "kernel", kernel)  # without the wrapper that groups length scales
             smooth = full.k1.k1.k2
             if model.smooth:
                 smooth = Matern(smooth.length_scale, smooth.length_scale_bounds, nu=1.5)
@@ -98,16 +101,12 @@ class Grid:
             kernel = self.warps[model.transform - 1](kernel)
         return replace(few or self.problem, kernel=kernel, hyperprior=prior)
 
-    @property
-    def _inner(self) -> Any:
-        """The kernel with all parts, without the wrapper that groups length scales."""
-        kernel: Any = self.problem.kernel
-        return kernel.kernel if isinstance(kernel, Grouped) else kernel
-
     def _places(self, model: Model) -> Index:
         """Return the positions of the hyperparameters of a model in theta of the kernel with all parts."""
         places = np.arange(len(self.problem.theta))
-        return np.delete(places, self._inner.k1.n_dims) if self.parts and not model.linear else places
+        if not self.parts or model.linear:
+            return places
+        return np.delete(places, self.at(model).kernel.n_dims)
 
     def converted(self, near: Candidate, model: Model) -> tuple[Array, Array]:
         """Return theta and the curvature of a candidate, converted to another model; a new part has no curvature."""
@@ -115,15 +114,21 @@ class Grid:
         A = np.zeros((len(theta), len(theta)))
         own, other = self._places(near.model), self._places(model)
         theta[own], A[np.ix_(own, own)] = near.learned.theta, near.A
-        return theta[other], A[np.ix_(other, other)] * (self.problem.n_rows / near.problem.n_rows)
+        return theta[other], A[np.ix_(other, other)] * (len(self.problem.X) / len(near.problem.X))
 
-    def curvature(self, model: Model, prior: Hyperprior, theta: Array, sites: Any) -> Array:
-        """Return A of a model at theta along the directions of a prior, for all rows."""
-        if self.few is None:
-            return curvature(self.at(model), prior, theta, sites)
-        few = self.at(model, self.few)
-        sites = SiteObjective(few).evaluate(theta, gradient=False).warm
-        return curvature(few, prior, theta, sites) * (self.problem.n_rows / self.few.n_rows)
+    def curvature(self, model: Model, theta: Array, sites: Any) -> Array:
+        """Return A of a model at theta along the directions of its prior, for all rows."""
+        few = None if self.few is None else self.at(model, self.few)
+        return curvature(self.at(model), theta, sites, few)
+
+    def start(self, theta: Array) -> Candidate:
+        """Return a starting point of the simplest model, with its sites and its curvature."""
+        model = Model()
+        problem = self.at(model)
+        theta = problem.hyperprior.tied(theta)
+        end = SiteObjective(problem).evaluate(theta, gradient=False)
+        A = self.curvature(model, theta, end.warm)
+        return Candidate(model, problem, Learned(theta, end.evidence, warm=end.warm), A)
 
     def promising(self, best: Candidate, seen: set[Model]) -> Iterator[tuple[Model, Candidate]]:
         """Yield models that may be better, each with a candidate to start from.
@@ -137,7 +142,7 @@ class Grid:
             scales = [model._replace(scale=i) for i in range(len(SCALES))]
             priors = [self.at(each).hyperprior for each in scales]
             if not model.scale:  # with tied length scales A is known only along their common direction
-                best = replace(best, A=self.curvature(model, priors[-1], learned.theta, learned.warm))
+                best = replace(best, A=self.curvature(scales[-1], learned.theta, learned.warm))
             values = [predicted(prior, best) for prior in priors]
             yield from ((scales[i], best) for i in np.argsort(values)[::-1] if values[i] > best.value)
         if self.parts:
@@ -158,18 +163,17 @@ class Grid:
 
 def choose(
     grid: Grid,
-    starts: list[Array] | Candidate,
+    starts: list[Candidate],
     found: list[Candidate],
     tol: float,
     report: Report | None = None,
 ) -> Candidate:
     """Return the model with the largest integrated evidence; every candidate is appended to ``found``.
 
-    The search begins at the best of the ``starts`` of the simplest model, or at the model chosen on fewer rows.
+    The search begins at the best of the ``starts``, which are points of one model.
     """
-    near = [starts] if isinstance(starts, Candidate) else [_start(grid, theta) for theta in starts]
-    model = near[0].model
-    best, *others = [_candidate(grid, model, each, found, tol, report) for each in near]
+    model = starts[0].model
+    best, *others = [_candidate(grid, model, each, found, tol, report) for each in starts]
     for other in others:
         best = _better(best, other)
     seen = {model}
@@ -183,16 +187,6 @@ def choose(
                     break
         else:
             return best
-
-
-def _start(grid: Grid, theta: Array) -> Candidate:
-    """Return a starting point of the simplest model, with its sites and its curvature."""
-    model = Model()
-    problem = grid.at(model)
-    theta = problem.hyperprior.tied(theta)
-    end = SiteObjective(problem).evaluate(theta, gradient=False)
-    A = grid.curvature(model, problem.hyperprior, theta, end.warm)
-    return Candidate(model, problem, Learned(theta, end.evidence, warm=end.warm), A)
 
 
 def _candidate(
@@ -211,7 +205,7 @@ def _candidate(
     learned = maximise(
         SiteObjective(problem),
         prior.tied(theta),
-        problem.support,
+        problem.bounds,
         hyperprior=prior,
         warm=near.learned.warm if near.problem.X is problem.X else None,
         report=report,
@@ -223,7 +217,7 @@ def _candidate(
     if learned.interrupted:
         raise KeyboardInterrupt
     if value > least:
-        A = grid.curvature(model, prior, learned.theta, learned.warm)
+        A = grid.curvature(model, learned.theta, learned.warm)
         inverse, log_volume = integral(prior, A)
         slope = SiteObjective(problem).gradient_at_sites(learned.theta, learned.warm)
         value, learned = learned.objective - log_volume, replace(learned, inverse_hessian=inverse)
@@ -256,3 +250,67 @@ def predicted(prior: Hyperprior, found: Candidate) -> float:
     b = slope + Ae
     evidence = found.learned.objective - found.problem.hyperprior(theta)[0]
     return float(evidence - slope @ e - 0.5 * e @ Ae + 0.5 * b @ inverse @ b - log_volume)
+
+
+# ------------------------------------------------------------------ curvature and integral
+
+
+def integral(prior: Hyperprior, A: Array) -> tuple[Array, float]:
+    """Return the inverse of A + the prior's Hessian, in the range of R, and ½ log|I + Rᵀ A R|."""
+    R = prior.root(len(A))
+    L = np.linalg.cholesky(np.eye(R.shape[1]) + R.T @ A @ R)
+    half = np.linalg.solve(L, R.T)
+    return half.T @ half, float(np.log(L.diagonal()).sum())
+
+
+def curvature(problem: Problem, theta: Array, sites: Any, few: Problem | None = None) -> Array:
+    """Return A along the directions of the hyperprior, zero along all others and where the evidence is not concave.
+
+    With ``few`` it is measured on fewer rows, and scaled in proportion to the rows. With many hyperparameters A is
+    measured along orthonormal directions Q only, those of wide priors and random ones, and A ≈ A Q (Qᵀ A Q)⁻¹ Qᵀ A
+    (Nyström). The missing part of the trace, also estimated from Q, is distributed evenly over all other directions.
+    """
+    if few is not None or sites is None:
+        few = few or problem
+        sites = SiteObjective(few).evaluate(theta, gradient=False).warm
+        return curvature(few, theta, sites) * (len(problem.X) / len(few.X))
+    p, prior = len(theta), problem.hyperprior
+    R = prior.root(p)
+    if R.shape[1] < p or p <= DIRECTIONS:
+        Q = _basis(R) if R.shape[1] < p else np.eye(p)
+        values, vectors = np.linalg.eigh(_differences(problem, theta, sites, Q)[1])
+        V = Q @ vectors
+        return (V * np.maximum(values, 0.0)) @ V.T
+    wide = _basis(prior.root(p, tied=True))[:, : DIRECTIONS // 2]
+    exact = wide.shape[1]
+    random = np.random.default_rng(0).standard_normal((p, DIRECTIONS - exact))
+    Q = np.linalg.qr(np.column_stack([wide, random]))[0]
+    AQ, inside = _differences(problem, theta, sites, Q)
+    diagonal = np.maximum(inside.diagonal(), 0.0)
+    trace = float(diagonal[:exact].sum() + (p - exact) * diagonal[exact:].mean())
+    values, vectors = np.linalg.eigh(inside)
+    good = values > NEGLIGIBLE * max(float(values.max()), 1e-12)
+    U, roots, _ = np.linalg.svd((AQ @ vectors[:, good]) / np.sqrt(values[good]), full_matrices=False)
+    rest = max(0.0, trace - float((roots**2).sum())) / (p - len(roots))
+    return (U * np.maximum(roots**2 - rest, 0.0)) @ U.T + rest * np.eye(p)
+
+
+def _basis(R: Array) -> Array:
+    """Return orthonormal columns that span the range of R, with the signs of its columns."""
+    Q, upper = np.linalg.qr(R)
+    return np.where(upper.diagonal() < 0.0, -Q, Q)
+
+
+def _differences(problem: Problem, theta: Array, sites: Any, Q: Array) -> tuple[Array, Array]:
+    """Return A Q by differences of the gradient at fixed sites, and Qᵀ A Q."""
+    objective, highest = SiteObjective(problem), problem.bounds[:, 1]
+    middle = objective.gradient_at_sites(theta, sites)
+    AQ = np.empty(Q.shape)
+    for k, length in enumerate(STEP / np.abs(Q).max(axis=0)):
+        step = length * Q[:, k]
+        if (theta + step > highest).any():
+            step, length = -step, -length
+        AQ[:, k] = (middle - objective.gradient_at_sites(theta + step, sites)) / length
+    AQ = np.nan_to_num(AQ, posinf=0.0, neginf=0.0)  # curvature zero where numbers overflow
+    inside = Q.T @ AQ
+    return AQ, 0.5 * (inside + inside.T)

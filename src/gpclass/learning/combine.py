@@ -18,7 +18,6 @@ from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.maximise import Learned, attempt
 from gpclass.learning.prediction import N_DRAWS
-from gpclass.validation import take
 
 BLOCK = 8192  # number of rows whose pairwise probabilities are coupled at a time
 
@@ -48,7 +47,7 @@ class Combined:
         if self.pairs and not (whole and list(self.pairs) == list(combinations(range(n), 2))):
             raise ValueError("The model file does not have one model for each pair of classes.")
 
-    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
+    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
         each = [model.log_proba(X, route, rng) for model in self.models]
         if not self.pairs:
@@ -118,7 +117,7 @@ def couple(pairwise: Array) -> Array:
 # -------------------------------------------------------------------------------- fitting
 
 
-def fit_combined(fit: Callable[[Any], FittedModel], task: Any) -> Combined:
+def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
     """Return the two-class models of a `gpclass.learning.strategies.Task`, fitted in parallel if requested."""
     from joblib import Parallel, delayed, effective_n_jobs
 
@@ -127,11 +126,14 @@ def fit_combined(fit: Callable[[Any], FittedModel], task: Any) -> Combined:
         problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(task.n_classes)]
     else:
         pairs = list(combinations(range(task.n_classes), 2))
-        problems = [_of_pair(problem, codes, *pair) for pair in pairs]
+        own = [np.flatnonzero((codes == i) | (codes == j)) for i, j in pairs]
+        signs = [np.where(codes == j, 1.0, -1.0) for _, j in pairs]
+        problems = [replace(problem, y=y).take(rows) for y, rows in zip(signs, own, strict=True)]
     seeds = np.random.SeedSequence(task.seed).spawn(len(problems))
     settings = [task.settings and task.settings.numbered(i) for i in range(len(problems))]
+    joint = replace(task.case, combine="joint")
     tasks = [
-        replace(task, problem=p, seed=s, settings=i)
+        replace(task, case=joint, problem=p, seed=s, settings=i)
         for p, s, i in zip(problems, seeds, settings, strict=True)
     ]
     sizes = np.array([len(p.X) for p in problems])
@@ -143,13 +145,6 @@ def fit_combined(fit: Callable[[Any], FittedModel], task: Any) -> Combined:
     inner = replace(task.plan, n_jobs=None, report=None)  # a progress bar cannot be shared between processes
     jobs = (delayed(fit)(replace(each, plan=inner)) for each in tasks)
     return Combined(Parallel(n_jobs=task.plan.n_jobs)(jobs), pairs)
-
-
-def _of_pair(problem: Any, codes: Array, i: int, j: int) -> Any:
-    """Return the problem of two classes, on their rows."""
-    rows = np.flatnonzero((codes == i) | (codes == j))
-    weight = None if problem.weight is None else problem.weight[rows]
-    return replace(problem, X=take(problem.X, rows), y=np.where(codes[rows] == j, 1.0, -1.0), weight=weight)
 
 
 def _fit_in_turn(fit: Callable[[Any], FittedModel], tasks: Sequence[Any]) -> list[FittedModel]:

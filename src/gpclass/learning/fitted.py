@@ -1,9 +1,12 @@
-"""A fitted model: a posterior over latent functions, and a likelihood. All predictions follow from these two."""
+"""A fitted model: a posterior over latent functions, and a likelihood. All predictions follow from these two.
+
+The warnings of a fit say what did not converge, and whether the model is better than class frequencies alone.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.checks import check_numbers
-from gpclass.core.frequencies import class_counts
+from gpclass.core.frequencies import class_counts, frequency_evidence, no_better
 from gpclass.core.protocols import AnySites, Array, Info, Inputs, Likelihood, Objective
 from gpclass.core.registry import stored
 from gpclass.learning import prediction
@@ -25,6 +28,14 @@ if TYPE_CHECKING:  # imported late, because most fits do not use them
     from gpclass.mcmc.chains import Chains
     from gpclass.sparse.engine import InducingReport
     from gpclass.sparse.loo import LeaveOut, LeftOut
+
+
+FEW = 30.0  # with fewer rows the evidence cannot distinguish a relation from chance
+CHANCE_NATS = 2.0  # gain that learned hyperparameters often have on labels without any relation to the inputs
+
+
+class DoubtfulFitWarning(UserWarning):
+    """A fit whose probabilities or intervals are of little use; the message says why, and what to do."""
 
 
 @stored
@@ -79,28 +90,16 @@ class FittedModel:
         return self.posterior.latent_shape[0] if self.posterior.latent_shape else None
 
     @property
-    def is_of_labels(self) -> bool:
-        """Whether evidence and posterior refer to the labels; Dirichlet classification has other targets."""
-        return self.problem.is_of_labels
-
-    @property
     def decides_by_mean(self) -> bool:
         """Whether the sign of the latent mean is the Bayes decision: one Gaussian, and a symmetric link."""
         gaussian = self.n_latents is None and sum(map(len, self.posterior.weights)) == 1
         return gaussian and self.likelihood.symmetric
 
-    def _noise(self, rng: np.random.Generator | None) -> list[Array]:
-        rng = np.random.default_rng() if rng is None else rng
-        return prediction.normals(self.posterior.weights, self.posterior.latent_shape, rng)
-
-    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator | None = None) -> Array:
+    def log_proba(self, X: Inputs, route: str, rng: np.random.Generator) -> Array:
         """Return log class probabilities, shape (n, n_classes)."""
-        return self._log_proba(X, route, self._noise(rng))
-
-    def _log_proba(self, X: Inputs, route: str, noise: Sequence[Array]) -> Array:
         if route == "map":
             return self.likelihood.log_classes(self.posterior.mean(X))
-        out = np.empty((len(X), self.n_classes))
+        out, noise = np.empty((len(X), self.n_classes)), prediction.normals(self.posterior, rng)
         for rows, parts in self.posterior.blocks(X):
             out[rows] = prediction.log_proba(self.likelihood, parts, route, noise)
         return out
@@ -143,7 +142,7 @@ class FittedModel:
                 low[rows], high[rows] = prediction.link_interval(self.likelihood, parts, level)
             return low, high
         low, high = np.empty((2, len(X), self.n_classes))
-        noise, tails = self._noise(rng), [0.5 - 0.5 * level, 0.5 + 0.5 * level]
+        noise, tails = prediction.normals(self.posterior, rng), [0.5 - 0.5 * level, 0.5 + 0.5 * level]
         if len(noise) == 1 and len(self.posterior.weights[0]) == 1:  # antithetic pairs
             half = noise[0][: len(noise[0]) // 4]
             noise = [np.concatenate([half, -half])]
@@ -241,3 +240,76 @@ def unconverged(description: str, info: Info) -> str:
         f"{description} did not converge in {info.n_iter} iterations (residual {info.residual:.3g}): "
         "raise its max_iter (max_iter_predict of the classifier)."
     )
+
+
+# -------------------------------------------------------------------------- warnings of a fit
+
+
+def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str, type[Warning]]]:
+    """Yield the text and the category of every warning about a fit.
+
+    ``given`` is the kernel as the user gave it; bounds are reported if it is an object, not a name or None.
+    """
+    failed, bounds = list[str](), list[str]()
+    for model in models:
+        if model.learned is not None and model.learned.message:
+            failed.append(model.learned.message)
+        if not model.info.converged:
+            failed.append(unconverged(repr(model.problem.inference), model.info))
+        if (chains := model.chains) is not None:
+            if chains.interrupted:
+                failed.append(
+                    f"Sampling was interrupted: the {chains.n_draws} draws so far of each chain are kept."
+                )
+            failed.extend(filter(None, (chains.note, chains.complaint())))
+    if not isinstance(given, str | None):
+        sampled = [model.chains is not None and model.chains.theta is not None for model in models]
+        learned = [model for model, drawn in zip(models, sampled, strict=True) if model.learned and not drawn]
+        bounds = [sentence for model in learned for sentence in bound_messages(model.kernel)]
+    for sentence in failed + bounds:
+        yield sentence, ConvergenceWarning
+    if not failed and (reason := doubt(models)):
+        remedy = (
+            "try other columns, another kernel (kernel='matern12') or further starts (n_restarts_optimizer)"
+        )
+        if any("length_scale" in sentence for sentence in bounds):
+            remedy = "widen the bounds of the length scales, standardise the columns, or use kernel='rbf'"
+        yield f"The fit {reason}; {remedy}.", DoubtfulFitWarning
+
+
+def doubt(models: Sequence[FittedModel]) -> str:
+    """Return why a fit with learned hyperparameters is no better than class frequencies; '' if it is better.
+
+    Several two-class models are judged by their mean evidence. With inducing inputs the evidence is a bound, which may
+    be far too low, so that the leave-one-out score is compared as well.
+    """
+    if not all(
+        model.learned and model.problem.is_of_labels and model.evidence is not None for model in models
+    ):
+        return ""
+    counts = [model.class_counts for model in models]
+    if np.sum([np.sum(each) for each in counts]) < FEW * len(models):
+        return ""
+    baseline = float(np.mean([frequency_evidence(each) for each in counts]))
+    objection = no_better(float(np.mean([model.evidence for model in models])), baseline, margin=CHANCE_NATS)
+    scores = [model.loo_log_score() for model in models] if objection and models[0].inducing else [None]
+    if None in scores:
+        return objection
+    score = np.mean([score * each.sum() for score, each in zip(scores, counts, strict=True)])
+    return no_better(float(score), baseline, "leave-one-out log score", CHANCE_NATS)
+
+
+def bound_messages(kernel: Any) -> Iterator[str]:
+    """Yield a sentence, in scikit-learn's words, for each hyperparameter whose optimum is at a bound."""
+    position, bounds, theta = 0, kernel.bounds, kernel.theta  # slow for nested kernels: read once
+    for hyper in (h for h in kernel.hyperparameters if not h.fixed):
+        for dimension in range(hyper.n_elements):
+            close = np.isclose(bounds[position], theta[position])
+            position += 1
+            if close.any():
+                side, change = ("lower", "Decreasing") if close[0] else ("upper", "Increasing")
+                yield (
+                    f"The optimal value found for dimension {dimension} of parameter {hyper.name} is "
+                    f"close to the specified {side} bound {hyper.bounds[dimension][int(not close[0])]}. "
+                    f"{change} the bound and calling fit again may find a better value."
+                )

@@ -22,9 +22,7 @@ from gpclass.kernels.names import column_scales
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.priors import NotPositiveError
 
-RATIO = (
-    2.0  # ratio of adjacent length scales of the grid: a peak of the evidence spans a factor of four or more
-)
+RATIO = 2.0  # ratio of adjacent length scales of the grid: a peak of the evidence spans a factor of four
 MAX_LOOKS = 16  # maximum number of length scales in the grid, which cover a range of up to 2^15
 STARTS = 2  # number of peaks from which learning starts
 VARIANCE = 4.0  # variance of latent values on the grid: probabilities from 0.02 to 0.98
@@ -70,7 +68,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
 
 def _looker(problem: Problem, looks: list[Look]) -> Callable[[Array], Look]:
     """Return a function that evaluates the objective at a point, with a warm start; -inf if inference fails."""
-    objective, support, warm = SiteObjective(problem), problem.support.T, [None]
+    objective, support, warm = SiteObjective(problem), problem.bounds.T, [None]
 
     def look(theta: Array) -> Look:
         theta = np.clip(theta, *support)

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.optimisers import TOL_NATS, Tol
-from gpclass.core.protocols import AnySites, Array, Objective
+from gpclass.core.protocols import Array, Objective
 from gpclass.data.rows import Data
-from gpclass.learning.choice import Candidate, Grid, Model, choose
-from gpclass.learning.curvature import curvature, integral
+from gpclass.learning.choice import Candidate, Grid, Model, choose, curvature, integral
 from gpclass.learning.initial import Look, starts
 from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import Compared, Learned, Plan, best_of, maximise
@@ -37,21 +36,21 @@ LAST_SHARE = 1e-3  # the same fraction for the search on all rows: statistically
 class State:
     """The state of learning: the problem of a rung at the best theta so far, with its curvature and warm start.
 
-    With inducing inputs in passes ``data`` has the rows, ``bound`` the objective, ``tol`` the nats that a step must
-    gain, and ``options`` further arguments of `maximise`.
+    With inducing inputs in passes ``data`` has the rows, ``objective`` makes the bound, ``tol`` is the gain in nats
+    that a step must promise, and ``options`` are further arguments of `maximise`.
     """
 
     problem: Problem
     learned: Learned
     data: Data | None = None
-    bound: Callable[[Problem], Objective] | None = None
+    objective: Callable[[Problem], Objective] = SiteObjective
     tol: Tol | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
         """Number of data points."""
-        return self.problem.n_rows if self.data is None else self.data.n_rows
+        return len(self.problem.X) if self.data is None else self.data.n_rows
 
     def onto(self, problem: Problem, data: Data | None = None, **passes: Any) -> State:
         """Return the state from which a search on other rows starts."""
@@ -64,39 +63,33 @@ class State:
         return replace(after, learned=replace(learned, inverse_hessian=inverse, warm=warm))
 
 
-Rung = Callable[[State], State | None]  # returns the state on more rows; None if nothing is learned on them
+Rung = Callable[[State], State]  # returns the state on more rows, or the same one to learn nothing there
 
 
 def rung_sizes(n_rows: int) -> list[int]:
-    """Return the numbers of rows, below ``n_rows``, of the first rungs.
+    """Return the numbers of rows of the rungs, the last of which has all rows.
 
-    A rung with more than two thirds of all rows would save little work.
+    A rung below with more than two thirds of all rows would save little work.
 
     Examples
     --------
     >>> rung_sizes(400), rung_sizes(5000)
-    ([], [300, 1200])
+    ([400], [300, 1200, 5000])
     """
     sizes: list[int] = []
     while 3 * (size := FIRST_ROWS * GROWTH ** len(sizes)) <= 2 * n_rows:
         sizes.append(size)
-    return sizes
+    return [*sizes, n_rows]
 
 
-def rung_tol(n_dims: int) -> float:
-    """Return the promised gain in nats at which the search on a rung below all rows ends."""
-    return RUNG_SHARE * 0.5 * max(n_dims, 1)
-
-
-def last_tol(n_rows: int, n_dims: int) -> float:
-    """Return the promised gain in nats at which the search on all rows ends."""
-    return TOL_NATS if n_rows <= EXACT_ROWS else LAST_SHARE * 0.5 * max(n_dims, 1)
+def rung_tol(n_dims: int, share: float = RUNG_SHARE) -> float:
+    """Return the promised gain in nats at which a search ends: a fraction of the sampling error."""
+    return share * 0.5 * max(n_dims, 1)
 
 
 def first_rung(problem: Problem) -> Problem:
     """Return the problem on the rows that learning begins with."""
-    sizes = rung_sizes(problem.n_rows)
-    return problem.some(sizes[0]) if sizes else problem
+    return problem.some(rung_sizes(len(problem.X))[0])
 
 
 def rungs(problem: Problem, most: int | None = None) -> list[Rung]:
@@ -104,12 +97,12 @@ def rungs(problem: Problem, most: int | None = None) -> list[Rung]:
 
     Each has the kernel and the hyperparameters found on the previous one.
     """
-    most = problem.n_rows if most is None else min(most, problem.n_rows)
 
     def rung(n: int, state: State) -> State:
         return state.onto(with_eps(problem.like(state.problem)).some(n))
 
-    return [partial(rung, n) for n in (*rung_sizes(most), most)]
+    n_rows = len(problem.X)
+    return [partial(rung, n) for n in rung_sizes(min(most or n_rows, n_rows))]
 
 
 def learn(
@@ -118,7 +111,6 @@ def learn(
     rng: np.random.Generator,
     *,
     ladder: Sequence[Rung] | None = None,
-    init: AnySites | None = None,
     first: State | None = None,
 ) -> tuple[Problem, Learned | None]:
     """Return a problem at its best hyperparameters, and the result of learning: None if there are none to learn.
@@ -129,12 +121,12 @@ def learn(
     if not (plan.enabled and len(problem.theta)):
         return with_eps(problem), None
     if plan.optimizer is not None and not plan.choose:
-        learned = _best_of(problem, [problem.theta], plan, rng, warm=init)
+        learned = best_of(problem, [problem.theta], plan, rng)
         return problem.at(learned.theta), learned
     state = begin(problem, plan, rng) if first is None else first
-    looked_at = first is not None or not rung_sizes(problem.n_rows)
+    looked_at = first is not None or len(rung_sizes(len(problem.X))) == 1
     given = None if looked_at else problem.theta
-    state = ascend(state, rungs(problem) if ladder is None else ladder, plan, problem.n_rows, given)
+    state = ascend(state, rungs(problem) if ladder is None else ladder, plan, len(problem.X), given)
     return problem.like(state.problem), state.learned
 
 
@@ -150,8 +142,6 @@ def ascend(
             break
         try:
             after = rung(state)
-            if after is None:
-                continue
             last = after.n_rows == n_rows
             method = after.problem.inference
             if last or after.n_rows > state.n_rows or method is not state.problem.inference:
@@ -168,19 +158,20 @@ def ascend(
 def climb(state: State, plan: Plan, *, last: bool) -> State:
     """Return the state after a search on its rows."""
     problem, before = state.problem, state.learned
-    inverse, tol = before.inverse_hessian, state.tol
+    inverse, tol, posed = before.inverse_hessian, state.tol, problem
     if not last:
         plan.announce(f"{state.n_rows} rows")
     if inverse is None and plan.optimizer is None:
         inverse = measured_inverse(state)
     if tol is None:
-        p = len(before.theta)
-        tol = last_tol(state.n_rows, p) if last else rung_tol(p)
+        exact = last and state.n_rows <= EXACT_ROWS
+        tol = TOL_NATS if exact else rung_tol(len(before.theta), LAST_SHARE if last else RUNG_SHARE)
+        posed = problem.with_tol(tol)
     options = {"report": plan.report} | dict(state.options)
     learned = maximise(
-        _objective(state, tol),
+        state.objective(posed),
         before.theta,
-        problem.support,
+        problem.bounds,
         plan.optimizer,
         hyperprior=problem.hyperprior,
         warm=before.warm,
@@ -192,20 +183,14 @@ def climb(state: State, plan: Plan, *, last: bool) -> State:
     return replace(state, problem=problem.at(learned.theta), learned=learned)
 
 
-def _objective(state: State, tol: Any) -> Objective:
-    return SiteObjective(state.problem.with_tol(tol)) if state.bound is None else state.bound(state.problem)
-
-
 def measured_inverse(state: State) -> Array:
     """Return the inverse Hessian of minus the objective, measured on the first rung."""
     problem, theta, sites = state.problem, state.learned.theta, state.learned.warm
     if state.data is not None:
         return np.eye(len(theta)) / state.n_rows
-    few, prior = first_rung(problem), problem.hyperprior
-    if sites is None or few is not problem:
-        sites = SiteObjective(few).evaluate(theta, gradient=False).warm
-    A = curvature(few, prior, theta, sites) * (problem.n_rows / few.n_rows)
-    return integral(prior, A)[0]
+    few = first_rung(problem)
+    A = curvature(problem, theta, sites, None if few is problem else few)
+    return integral(problem.hyperprior, A)[0]
 
 
 def not_below(theta: Array, state: State, plan: Plan) -> State:
@@ -214,13 +199,10 @@ def not_below(theta: Array, state: State, plan: Plan) -> State:
     if plan.choose or plan.optimizer is not None or learned.interrupted:
         return state
     try:
-        objective = _objective(state, last_tol(state.n_rows, len(theta)))
-        value = (
-            objective.evaluate(theta, learned.warm, gradient=False).evidence + problem.hyperprior(theta)[0]
-        )
+        end = state.objective(problem).evaluate(theta, learned.warm, gradient=False)
     except ValueError:  # the evidence of the given kernel is not finite
         return state
-    if value <= learned.objective:
+    if end.evidence + problem.hyperprior(theta)[0] <= learned.objective:
         return state
     start = replace(learned, theta=theta, inverse_hessian=None)
     return climb(replace(state, learned=start), plan, last=True)
@@ -246,7 +228,7 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
             best = _chosen(grid, problem, thetas, found, plan, rng)
             reached, learned = best.problem, best.learned
         else:
-            learned = _best_of(simple, thetas, plan, rng, tol=tol)
+            learned = best_of(simple, thetas, plan, rng, tol)
             # After a few quasi-Newton steps the inverse Hessian may be far too small along a ridge.
             reached, learned = simple.at(learned.theta), replace(learned, inverse_hessian=None)
     except KeyboardInterrupt:
@@ -255,11 +237,11 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
         value, theta = max(looks, key=lambda look: look[0])
         reached, learned = simple.at(theta), Learned(theta, value).stopped()
         if found:
-            best = max(found, key=lambda each: (each.problem.n_rows, each.value))
+            best = max(found, key=lambda each: (len(each.problem.X), each.value))
             reached, learned = best.problem, best.learned.stopped()
-    rows = few if reached.n_rows == few.n_rows else problem.some(reached.n_rows)
+    rows = few if len(reached.X) == len(few.X) else problem.some(len(reached.X))
     models = tuple(
-        Compared(grid.describe(each.model), each.problem.n_rows, each.value, each.learned.objective)
+        Compared(grid.describe(each.model), len(each.problem.X), each.value, each.learned.objective)
         for each in found
     )
     same = grid.problem.y.ndim == 1 or type(reached.inference) is type(few.inference)
@@ -275,17 +257,11 @@ def _chosen(
     R = simple.hyperprior.root(len(simple.theta))
     draws = [simple.theta + R @ rng.standard_normal(R.shape[1]) for _ in range(plan.n_restarts)]
     plan.announce("choosing the kernel")
-    best = choose(grid, [*thetas, *draws], found, tol, plan.report)
-    for n_rows in rung_sizes(problem.n_rows)[1:2]:
+    best = choose(grid, [grid.start(theta) for theta in (*thetas, *draws)], found, tol, plan.report)
+    for n_rows in rung_sizes(len(problem.X))[1:-1][:1]:
         more = problem.some(n_rows)
-        if more.n_rows > grid.problem.n_rows:
-            plan.announce(f"choosing the kernel on {more.n_rows} rows")
+        if len(more.X) > len(grid.problem.X):
+            plan.announce(f"choosing the kernel on {len(more.X)} rows")
             grid = Grid(more.guide().with_tol(tol), plan.choose, plan.warps, grid.problem)
-            best = choose(grid, best, found, tol, plan.report)
+            best = choose(grid, [best], found, tol, plan.report)
     return best
-
-
-def _best_of(problem: Problem, thetas: list[Array], plan: Plan, rng: Any, **options: Any) -> Learned:
-    """Return the best of the searches from given and from random starting points."""
-    options |= {"hyperprior": problem.hyperprior}
-    return best_of(partial(SiteObjective, problem), thetas, problem.support, plan, rng, **options)

@@ -19,10 +19,10 @@ from gpclass.core.frequencies import class_counts
 from gpclass.core.optimisers import MAX_ITER
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
-from gpclass.inference.dirichlet import DEFAULT, Dirichlet, Targets
+from gpclass.inference.dirichlet import DEFAULT, Targets
 from gpclass.learning.ladder import Rung, State
 from gpclass.learning.loo import with_eps
-from gpclass.learning.maximise import Enough, Plan, is_clear
+from gpclass.learning.maximise import Plan, is_clear
 from gpclass.learning.problem import Problem
 from gpclass.sparse.checkpoint import Checkpoint, Kept
 from gpclass.sparse.collapsed import Collapsed
@@ -39,8 +39,8 @@ LAST_PASSES = 4  # final passes over all rows: one projects the sites, three ite
 
 def engine_of(problem: Problem, data: Data, n_latents: int, dtype: Any, **options: Any) -> Engine:
     """Return the engine that passes over the data: variational, or Dirichlet classification in closed form."""
-    method = problem.inference
-    if isinstance(method, Dirichlet):
+    if problem.closed:
+        method: Any = problem.inference
         targets = Targets.at(DEFAULT if method.eps is None else method.eps)
         return Collapsed(data, targets, n_latents, dtype, **options)
     return Engine(data, problem.likelihood, n_latents, dtype, **options)
@@ -79,12 +79,7 @@ class Run:
 
     def __post_init__(self) -> None:
         n_rows = min(self.settings.rows[0], self.data.n_rows)
-        self.work = Work.of_start(n_rows, self.settings.gain, self.n_latents, self.closed)
-
-    @property
-    def closed(self) -> bool:
-        """Whether q has a closed form."""
-        return isinstance(self.problem.inference, Dirichlet)
+        self.work = Work.of_start(n_rows, self.settings.gain, self.n_latents, self.problem.closed)
 
     def objective(self, level: Level, tol: float | None = None) -> PassObjective:
         """Return the bound as an objective; q is iterated while a pass is worth its cost, or to ``tol`` nats."""
@@ -107,10 +102,13 @@ class Run:
     # ----------------------------------------------------------------------------------- rungs
 
     def ladder(self) -> list[Rung]:
-        """Return the rungs in passes: more rows, where inducing inputs are chosen, then all of them."""
-        some = self.data.n_rows > self.settings.rows[1]
+        """Return the rungs in passes: more rows, where inducing inputs are chosen, then all of them.
+
+        A run that is resumed has its inducing inputs.
+        """
         last = self.settings.max_refine > 0 or self.plan.optimizer is not None
-        return [*([self.on_some] if some or not last else []), *([self.on_all] if last else [])]
+        some = self.level is None and (self.data.n_rows > self.settings.rows[1] or not last)
+        return [*([self.on_some] if some else []), *([self.on_all] if last else [])]
 
     def on_some(self, state: State) -> State:
         """Return the state on more rows, with inducing inputs for the hyperparameters of the state."""
@@ -118,10 +116,10 @@ class Run:
         self.enter("more rows", level.data.n_rows)
         return self._search(state, level)
 
-    def on_all(self, state: State) -> State | None:
-        """Return the state on all rows, with the inducing inputs of the rung before; None to learn nothing there."""
+    def on_all(self, state: State) -> State:
+        """Return the state on all rows, with the inducing inputs of the rung before; the same one to learn nothing."""
         if self.reverted:
-            return None
+            return state
         level = self.extended(state.problem)
         after = self._search(state, level)
         self.inverse = after.learned.inverse_hessian
@@ -133,7 +131,7 @@ class Run:
         """Return the level of all rows with the inducing inputs so far; they are chosen for a problem if needed."""
         level = self.with_inputs(problem) if self.level is None else self.level
         q = level.q if self.fit is None else self.fit.next_q
-        if level.data is not self.data and q is not None and not self.closed:
+        if level.data is not self.data and q is not None and not self.problem.closed:
             q = q.repeated(self.data.n_rows / level.data.n_rows)
         self.level, self.fit = replace(level, data=self.data, q=q), None
         return self.level
@@ -149,12 +147,12 @@ class Run:
 
         def improved(theta: Array, fit: Fit) -> None:
             here = replace(level, problem=level.problem.at(theta))
-            if self.plan.optimizer is None and not self.closed:
+            if self.plan.optimizer is None and not self.problem.closed:
                 scores = self.loo_scores(here, fit)
                 if best and is_clear(best[0][2] - scores):
                     self.reverted = True
                     self.keep(*best[0][:2])
-                    raise Enough
+                    raise StopIteration
                 if not best or scores.mean() >= best[0][2].mean():
                     best[:] = [(here, fit, scores)]
             self.keep(here, fit)
@@ -163,7 +161,7 @@ class Run:
         return state.onto(
             level.problem,
             level.data,
-            bound=lambda problem: self.objective(replace(level, problem=problem)),
+            objective=lambda problem: self.objective(replace(level, problem=problem)),
             tol=lambda: work.needed(EVALUATION * work.of_pass(n_rows, size), n_rows),
             options={"max_iter": steps, "improved": improved, "report": None},
         )
@@ -187,11 +185,11 @@ class Run:
         self.enter("choosing inducing inputs", rows.n_rows)
         self.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
         problem = with_eps(self.problem.like(problem), DEFAULT)
-        most = self.settings.most(self.closed)
-        first = most if self.closed else min(FIRST_INPUTS, most)
+        most = self.settings.most(self.problem.closed)
+        first = most if self.problem.closed else min(FIRST_INPUTS, most)
         Z = choose(self.settings, problem.kernel, np.asarray(rows.X, dtype=float), first, self.rng)
         self.level = Level(problem, rows, Z)
-        return self.level if self.closed else self._grown(self.level)
+        return self.level if self.problem.closed else self._grown(self.level)
 
     def _grown(self, level: Level) -> Level:
         """Double the inducing inputs, at the same hyperparameters, as long as that is worth its cost.
@@ -242,14 +240,16 @@ class Run:
     def enter(self, name: str, n_rows: int) -> None:
         """Set the name of the next stage and its number of rows."""
         self.stage = f"{name} ({n_rows:,})"
-        self._report(self.stage)
+        self.plan.announce(f"{self.stage}, {self.seconds:.0f} s")
 
     def heard(self, n_rows: int, size: int, bound: float) -> None:
         """Count a pass, and report the bound per row, which is comparable for any number of rows."""
         self.passes += 1
         self.work.done += self.work.of_pass(n_rows, size)
-        self._report(f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row")
+        words = f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row"
+        self.plan.announce(f"{words}, {self.seconds:.0f} s")
 
-    def _report(self, words: str) -> None:
-        if self.plan.report is not None:
-            self.plan.report(f"{words}, {time.perf_counter() - self.started:.0f} s")
+    @property
+    def seconds(self) -> float:
+        """Time since the start."""
+        return time.perf_counter() - self.started

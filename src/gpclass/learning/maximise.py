@@ -7,7 +7,7 @@ for priors that a user gives, so that the maximum is that of the hyperparameters
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -15,9 +15,10 @@ import numpy as np
 
 from gpclass.core.hyperpriors import NO_PRIOR, Hyperprior
 from gpclass.core.optimisers import MAX_ITER, TOL_NATS, Tol, minimise
-from gpclass.core.protocols import Array, Evaluation, Objective
+from gpclass.core.protocols import Array, Objective
 from gpclass.core.registry import stored
 from gpclass.kernels.warped import Warp
+from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.priors import NotPositiveError
 
 Optimizer = Callable[..., tuple[Array, float]]
@@ -117,10 +118,6 @@ def is_clear(gains: Array, margin: float = CLEARLY) -> bool:
     return bool(gains.mean() > margin * gains.std() / len(gains) ** 0.5)
 
 
-class Enough(Exception):
-    """Raised by the callback ``improved`` to end the search."""
-
-
 @dataclass(slots=True, eq=False)
 class Search:
     """-(evidence + log hyperprior) as a function of theta, warm-started and recorded.
@@ -140,31 +137,28 @@ class Search:
     def __call__(self, theta: Array, eval_gradient: bool = True) -> Any:
         """Return the value, and the gradient if requested."""
         theta = np.array(theta, dtype=float)
-        value: float = np.inf
-        gradient: Array = np.zeros(len(theta))
         try:
-            value, gradient = self._evaluate(theta, eval_gradient)
+            end = self.objective.evaluate(theta, self.warm, gradient=eval_gradient)
         except NotPositiveError:
             if self.best is None:
                 raise
-        return (value, gradient) if eval_gradient else value
-
-    def _evaluate(self, theta: Array, eval_gradient: bool) -> tuple[float, Array]:
-        end: Evaluation = self.objective.evaluate(theta, self.warm, gradient=eval_gradient)
+            return (np.inf, np.zeros(len(theta))) if eval_gradient else np.inf
         log_prior, slope = self.hyperprior(theta)
         value, gradient = end.evidence + log_prior, slope if end.gradient is None else end.gradient + slope
         self.records.append((theta, end.evidence, float(np.hypot.reduce(gradient))))
         if self.report is not None:
             self.report(end.evidence)
-        self.unconverged += not end.info.converged
-        if not end.info.converged and self.best is not None:
-            return np.inf, gradient
-        self.warm = end.warm
+        failed = not end.info.converged
+        self.unconverged += failed
+        if failed and self.best is not None:
+            value = -np.inf
+        else:
+            self.warm = end.warm
         if self.best is None or value > self.best[0]:
             self.best = (value, theta, end.warm)
             if self.improved is not None:
                 self.improved(theta, end.warm)
-        return -value, -gradient
+        return (-value, -gradient) if eval_gradient else -value
 
 
 def maximise(
@@ -183,7 +177,8 @@ def maximise(
 ) -> Learned:
     """Return the result of one optimisation from ``start``; an interruption keeps the best theta so far.
 
-    With ``inverse_hessian`` the start should be near the optimum.
+    ``improved`` may raise StopIteration to end it, as in `scipy.optimize.minimize`. With ``inverse_hessian`` the start
+    should be near the optimum.
     """
     search = Search(objective, hyperprior, report, warm, improved=improved)
     start = np.clip(start, *bounds.T)
@@ -197,7 +192,7 @@ def maximise(
             theta = _check_theta(optimizer(search, start, bounds), bounds)
             search.best = None  # the result of a custom optimiser is final
             search(theta, eval_gradient=False)
-    except Enough:
+    except StopIteration:
         pass
     except KeyboardInterrupt:
         if search.best is None:
@@ -227,52 +222,29 @@ def _check_theta(end: Any, bounds: Array) -> Array:
 
 
 def best_of(
-    objective: Callable[[], Objective],
-    starts: Sequence[Array],
-    bounds: Array,
-    plan: Plan,
-    rng: np.random.Generator,
-    **options: Any,
+    problem: Problem, starts: Sequence[Array], plan: Plan, rng: np.random.Generator, tol: Tol = TOL_NATS
 ) -> Learned:
     """Return the best of the searches from the starts and from ``plan.n_restarts`` random points.
 
-    They run in parallel if requested. ``objective`` makes an objective with its own buffers.
+    They run in parallel if requested.
     """
     from joblib import Parallel, delayed, effective_n_jobs
 
-    starts = [*starts, *_random_starts(bounds, plan.n_restarts, rng)]
-    runs: list[Learned] = []
-    if plan.n_restarts and effective_n_jobs(plan.n_jobs) > 1:
-        jobs = (delayed(maximise)(objective(), theta, bounds, plan.optimizer, **options) for theta in starts)
-        runs.extend(Parallel(n_jobs=plan.n_jobs)(jobs))
-    else:
-        for theta in starts:
-            runs.append(maximise(objective(), theta, bounds, plan.optimizer, report=plan.report, **options))
-            if runs[-1].interrupted:
-                break
-    best = max(runs, key=lambda run: run.objective)
-    return best.stopped() if runs[-1].interrupted else best
-
-
-def _random_starts(bounds: Array, n: int, rng: np.random.Generator) -> list[Array]:
+    bounds, n = problem.bounds, plan.n_restarts
     if n and not np.isfinite(bounds).all():
         raise ValueError(
             "Multiple optimizer restarts (n_restarts_optimizer>0) requires that all bounds are finite."
         )
-    return [rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(n)]
-
-
-def bound_messages(kernel: Any) -> Iterator[str]:
-    """Yield a sentence, in scikit-learn's words, for each hyperparameter whose optimum is at a bound."""
-    position, bounds, theta = 0, kernel.bounds, kernel.theta  # slow for nested kernels: read once
-    for hyper in (h for h in kernel.hyperparameters if not h.fixed):
-        for dimension in range(hyper.n_elements):
-            close = np.isclose(bounds[position], theta[position])
-            position += 1
-            if close.any():
-                side, change = ("lower", "Decreasing") if close[0] else ("upper", "Increasing")
-                yield (
-                    f"The optimal value found for dimension {dimension} of parameter {hyper.name} is "
-                    f"close to the specified {side} bound {hyper.bounds[dimension][int(not close[0])]}. "
-                    f"{change} the bound and calling fit again may find a better value."
-                )
+    starts = [*starts, *(rng.uniform(bounds[:, 0], bounds[:, 1]) for _ in range(n))]
+    options: dict[str, Any] = {"optimizer": plan.optimizer, "hyperprior": problem.hyperprior, "tol": tol}
+    runs: list[Learned] = []
+    if n and effective_n_jobs(plan.n_jobs) > 1:
+        jobs = (delayed(maximise)(SiteObjective(problem), theta, bounds, **options) for theta in starts)
+        runs.extend(Parallel(n_jobs=plan.n_jobs)(jobs))
+    else:
+        for theta in starts:  # each objective has its own buffers
+            runs.append(maximise(SiteObjective(problem), theta, bounds, report=plan.report, **options))
+            if runs[-1].interrupted:
+                break
+    best = max(runs, key=lambda run: run.objective)
+    return best.stopped() if runs[-1].interrupted else best

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -37,8 +36,7 @@ def fit_in_passes(
     learning = plan.enabled and len(problem.theta) > 0
     state = _begun(run, learning)
     if learning:
-        ladder = [rung for rung in run.ladder() if state.data is None or rung == run.on_all]
-        state = ascend(state, ladder, plan, data.n_rows, problem.theta)
+        state = ascend(state, run.ladder(), plan, data.n_rows, problem.theta)
     learned = state.learned if state.data is data else replace(state.learned, history=NO_HISTORY)
     return _model(run, _last_fit(run, state, learning), learned if learning else None)
 
@@ -90,12 +88,12 @@ def _on_some(run: Run) -> State:
     run.enter("a start without inducing inputs", most)
     if run.n_latents > 1:
         pool = pose_classes(pool, rows.y)
-    if run.closed:
+    if run.problem.closed:
         pool = pool.some(most)
     if not (plan.enabled and len(pool.theta)):
         return State(with_eps(pool), Learned(pool.theta, 0.0))
     state = begin(pool, plan, run.rng)
-    return ascend(state, rungs(pool, most), plan) if run.closed or run.n_latents == 1 else state
+    return ascend(state, rungs(pool, most), plan) if run.problem.closed or run.n_latents == 1 else state
 
 
 def _last_fit(run: Run, state: State, learning: bool) -> Fit:
@@ -123,7 +121,7 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
         n_rows=n_rows,
         n_inducing=fit.basis.size,
         passes=run.passes,
-        seconds=time.perf_counter() - run.started,
+        seconds=run.seconds,
         residual=fit.residual,
         jitter=fit.basis.jitter,
         counts=fit.counts,
@@ -137,7 +135,14 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
         problem=replace(problem, kernel=kernel, X=fit.basis.Z, y=np.empty(0), weight=None),
         learned=learned,
         inducing=report,
-        objective=objective_of(problem, run.data, run.n_latents, kernel, report),
+        objective=PassObjective(
+            engine_of(problem, run.data, run.n_latents, np.float64),
+            kernel,
+            report.Z,
+            report.jitter,
+            tol=EXACT_NATS * n_rows,
+            start=report.q,
+        ),
     )
 
 
@@ -146,16 +151,6 @@ def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single:
     if len(q.P) == 1:
         return process(basis, q.P[0], q.mean[:, 0], single=single)
     return process(basis, q.P, q.mean, offset)
-
-
-def objective_of(
-    problem: Problem, data: Data, n_latents: int, kernel: Any, report: InducingReport
-) -> PassObjective:
-    """Return the bound at other hyperparameters, with fixed inducing inputs, in double precision."""
-    engine = engine_of(problem, data, n_latents, np.float64)
-    return PassObjective(
-        engine, kernel, report.Z, report.jitter, tol=EXACT_NATS * data.n_rows, start=report.q
-    )
 
 
 def update(model: FittedModel, rows: Rows) -> FittedModel:

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
 from gpclass.core.protocols import Array, Part
-from gpclass.posteriors.process import symmetric_root
+from gpclass.posteriors.process import Process, symmetric_root
 
 ROUTES = ("exact", "map", "mackay", "monte_carlo")
 N_DRAWS = 4096
@@ -28,13 +28,14 @@ GRID = 129  # minimum number of points for the interpolation of a function of th
 STEP = 0.25  # maximum distance between them, in widths of the sigmoid averaged over the latent variance
 
 
-def normals(weights: Sequence[Array], shape: tuple[int, ...], rng: np.random.Generator) -> list[Array]:
-    """Return standard normal numbers for each part, the same for every row: (draws, *shape).
+def normals(posterior: Process, rng: np.random.Generator) -> list[Array]:
+    """Return standard normal numbers for each part, the same for every row: (draws, *latent_shape).
 
     The result of a row then does not depend on the other rows.
     """
+    weights = posterior.weights
     counts = [N_DRAWS if len(weights) == len(w) == 1 else len(w) for w in weights]
-    return [rng.standard_normal((count, *shape)) for count in counts]
+    return [rng.standard_normal((count, *posterior.latent_shape)) for count in counts]
 
 
 def log_proba(likelihood: Any, parts: Sequence[Part], route: str, noise: Sequence[Array]) -> Array:

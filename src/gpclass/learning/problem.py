@@ -66,24 +66,15 @@ class Problem:
 
     @property
     def bounds(self) -> Array:
-        """Bounds on theta."""
-        return np.concatenate([self.kernel.bounds.reshape(-1, 2), self.likelihood.bounds])
-
-    @property
-    def support(self) -> Array:
-        """Bounds on theta within which the density of the hyperprior is positive."""
-        return self.hyperprior.narrow(self.bounds)
+        """Bounds on theta, within which the density of the hyperprior is positive."""
+        bounds = np.concatenate([self.kernel.bounds.reshape(-1, 2), self.likelihood.bounds])
+        return self.hyperprior.narrow(bounds)
 
     def at(self, theta: Array) -> Problem:
         """Return the problem with other hyperparameters; if theta omits the likelihood's, they are kept."""
         split = self.kernel.n_dims if len(self.likelihood.theta) else len(theta)
         likelihood = self.likelihood.with_theta(theta[split:]) if len(theta) > split else self.likelihood
         return replace(self, kernel=move(self.kernel, theta[:split]), likelihood=likelihood)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of data points."""
-        return len(self.X)
 
     @property
     def margins(self) -> bool:
@@ -108,16 +99,19 @@ class Problem:
         return np.ones(len(self.y)) if self.weight is None else self.weight
 
     @property
-    def shared(self) -> bool:
-        """Whether all classes share a kernel, and the sites of a row differ in precision only in its own class."""
-        one_kernel = not isinstance(self.kernel, CompoundKernel)
-        hard = self.y.ndim == 2 and bool((np.count_nonzero(self.y, axis=1) == 1).all())
-        return isinstance(self.inference, Dirichlet) and one_kernel and hard
-
-    @property
     def is_of_labels(self) -> bool:
         """Whether the evidence is a probability of the labels, not a density of targets made from them."""
         return bool(getattr(self.inference, "comparable", True))
+
+    @property
+    def closed(self) -> bool:
+        """Whether this is Dirichlet classification, whose posterior has a closed form."""
+        return isinstance(self.inference, Dirichlet)
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernel of each class, or the one kernel."""
+        return list(self.kernel.kernels) if isinstance(self.kernel, CompoundKernel) else [self.kernel]
 
     def prior(self, *, last: bool = False) -> Prior:
         """Return the prior with its own buffers; ``last`` is for a posterior that needs no gradient."""
@@ -125,8 +119,7 @@ class Problem:
             if self.Z is None:
                 return DensePrior(self.kernel, self.X)
             return InducingPrior(self.kernel, np.asarray(self.X), self.Z)
-        kernels = self.kernel.kernels if isinstance(self.kernel, CompoundKernel) else [self.kernel]
-        n_classes = self.y.shape[1]
+        kernels, n_classes = self.kernels, self.y.shape[1]
         if len(kernels) not in (1, n_classes):
             raise ValueError(
                 f"The CompoundKernel has {len(kernels)} kernels for {n_classes} classes: give one for each class, or "
@@ -134,15 +127,18 @@ class Problem:
             )
         if self.margins:
             return MarginPrior(kernels, self.X, n_classes, self.y.argmax(axis=1))
-        return DensePrior(kernels, self.X, n_classes, shared=self.shared, single=last)
+        # With hard labels the sites of a row differ in precision only in its own class.
+        hard = bool((np.count_nonzero(self.y, axis=1) == 1).all())
+        shared = self.closed and len(kernels) == 1 and hard
+        return DensePrior(kernels, self.X, n_classes, shared=shared, single=last)
 
+    @np.errstate(**BEYOND)
     def infer(self, prior: Prior, init: AnySites | None) -> Result:
         """Return the result of the method on a prior of this problem."""
         y, likelihood = self.y, self.likelihood
         if self.margins:
             y, likelihood = np.ones(self.latent_shape), Probit()
-        with np.errstate(**BEYOND):
-            result = self.inference(prior, likelihood, y, weight=self.weight, init=init)
+        result = self.inference(prior, likelihood, y, weight=self.weight, init=init)
         if not np.isfinite(result.evidence):
             raise no_evidence(self.inference, self.kernel, float(prior.variances().max()))
         return result
@@ -180,16 +176,19 @@ class Problem:
 
         It is Dirichlet classification for several classes, and the problem itself otherwise.
         """
-        if self.y.ndim == 1 or isinstance(self.inference, Dirichlet):
+        if self.y.ndim == 1 or self.closed:
             return self
         return replace(self, likelihood=Softmax(), inference=Dirichlet(DEFAULT))
 
     def some(self, n: int) -> Problem:
         """Return the problem on n random rows, with some of each class; itself if it has at most n rows."""
-        if n >= self.n_rows:
+        if n >= len(self.X):
             return self
         classes = self.y > 0.0 if self.y.ndim == 1 else self.y.argmax(axis=1)
-        rows = some_of_each(classes.astype(int), n, np.random.default_rng(0))
+        return self.take(some_of_each(classes.astype(int), n, np.random.default_rng(0)))
+
+    def take(self, rows: Index) -> Problem:
+        """Return the problem on some rows."""
         weight = None if self.weight is None else self.weight[rows]
         return replace(self, X=take(self.X, rows), y=self.y[rows], weight=weight, first=None)
 
@@ -211,12 +210,9 @@ class SiteObjective:
         """The method and its settings."""
         return repr(self.problem.inference)
 
+    @np.errstate(**BEYOND)
     def evaluate(self, theta: Array, warm: AnySites | None = None, *, gradient: bool = True) -> Evaluation:
         """Return the evidence at theta; ``warm`` are the sites to start from."""
-        with np.errstate(**BEYOND):
-            return self._evaluated(theta, warm, gradient)
-
-    def _evaluated(self, theta: Array, warm: AnySites | None, gradient: bool) -> Evaluation:
         problem, prior = self._at(theta)
         result = problem.infer(prior, warm)
         slope = None
@@ -228,15 +224,15 @@ class SiteObjective:
             slope = self._differences(theta, result.sites)
         return Evaluation(result.evidence, slope, result.sites, result.info)
 
+    @np.errstate(**BEYOND)
     def gradient_at_sites(self, theta: Array, sites: AnySites) -> Array:
         """Return the gradient of the evidence at theta for fixed sites: one factorisation, no iterations.
 
         It is that of a Gaussian regression, ½(alpha alphaᵀ - R) pulled back, and zero for parameters of the likelihood.
         """
-        with np.errstate(**BEYOND):
-            _, prior = self._at(theta)
-            q = prior.condition(sites)
-            slope = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
+        _, prior = self._at(theta)
+        q = prior.condition(sites)
+        slope = prior.pullback(Adjoint(alpha=q.alpha, conditioned=q))
         return np.concatenate([slope, np.zeros(len(theta) - len(slope))])
 
     def _at(self, theta: Array) -> tuple[Problem, Prior]:

@@ -8,32 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from gpclass.core.protocols import AnySites, Array
 from gpclass.data.rows import Data, Rows
+from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.combine import Combined, fit_combined
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.ladder import State
-from gpclass.learning.maximise import CLEARLY, Learned, Plan, is_clear
+from gpclass.learning.ladder import State, learn, rungs
+from gpclass.learning.loo import LEAST, left_out, with_eps
+from gpclass.learning.maximise import CLEARLY, Learned, Plan, attempt, is_clear
 from gpclass.learning.problem import Problem, pose_classes
-from gpclass.learning.sites import fit_by_sites
 from gpclass.sparse.settings import Inducing
+from gpclass.sparse.settings import choose as choose_inputs
 
 SAMPLING = ("mcmc", "rejection")
 METHODS = ("laplace", "ep", "vi", "dirichlet", *SAMPLING)  # any other method is "custom"
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
-COMPARED = 1500  # number of latent values when methods are compared: VI takes a second or two
-MOST_CLASSES = 12  # up to this number of classes, joint VI is fast enough to be tried
 ROUGH_NATS = 0.1  # accuracy of the evidence while methods are compared
-LEAST = -700.0  # lower bound on log probabilities
 
-T = TypeVar("T")
-Pose = Callable[[T], "Task"]  # makes the task of one method for some rows
+Pose = Callable[[Any], "Task"]  # makes the task of one method for some rows
 Model = FittedModel | Combined
 
 
@@ -61,84 +59,73 @@ class Case:
         return "sites with inducing inputs" if self.rows == "inducing" else "sites"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Cases that are not possible, given by their options, with the reason."""
-
-    why: str
-    when: Mapping[str, tuple[str, ...]]
-
-    def applies(self, case: Case) -> bool:
-        """Return whether the rule refuses a case."""
-        return all(getattr(case, option) in values for option, values in self.when.items())
-
-
-RULES = (
-    Rule(
+# Why a case is not possible, and the options of all such cases.
+RULES: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
+    (
         "Dirichlet classification has the softmax likelihood, for two classes as well: leave likelihood at its "
         "default, or give likelihood='softmax'",
         {"method": ("dirichlet",), "likelihood": ("two classes", "multiprobit")},
     ),
-    Rule(
+    (
         "Dirichlet classification has its own targets for all classes together: use multi_class='joint'",
         {"method": ("dirichlet",), "combine": ("one_vs_rest", "one_vs_one")},
     ),
-    Rule(
+    (
         "Dirichlet classification learns its hyperparameters or keeps them: use hyperparameters='learn'",
         {"method": ("dirichlet",), "hyperparameters": ("sample",)},
     ),
-    Rule(
+    (
         "EP of three classes or more in one model needs likelihood='multiprobit' (or 'probit'): softmax has no "
         "closed tilted moments",
         {"method": ("ep",), "likelihood": ("softmax",)},
     ),
-    Rule(
+    (
         "Sampled hyperparameters need inference='mcmc' or an approximation, not rejection",
         {"method": ("rejection",), "hyperparameters": ("sample",)},
     ),
-    Rule(
+    (
         "Hyperparameters are sampled for two classes at a time: use multi_class='one_vs_rest'",
         {"hyperparameters": ("sample",), "likelihood": SEVERAL},
     ),
-    Rule(
+    (
         "Sampling needs one kernel for all classes, not a CompoundKernel",
         {"method": SAMPLING, "kernel": ("per class",)},
     ),
-    Rule(
+    (
         "Sampling f needs all rows in memory: use an approximation, or inducing=None",
         {"method": SAMPLING, "rows": ("inducing", "passes")},
     ),
-    Rule(
+    (
         "Sampling the hyperparameters needs all rows in memory: use hyperparameters='learn', or inducing=None",
         {"hyperparameters": ("sample",), "rows": ("inducing", "passes")},
     ),
-    Rule(
+    (
         "Passes over rows that are not in memory need inference='vi' or 'dirichlet'",
         {"method": ("laplace", "ep", "custom"), "rows": ("passes",)},
     ),
-    Rule(
+    (
         "Inducing inputs for three classes or more in one model need inference='vi' or 'dirichlet': use one, or "
         "multi_class='one_vs_rest'",
         {"method": ("laplace", "ep", "custom"), "rows": ("inducing",), "likelihood": SEVERAL},
     ),
-    Rule(
+    (
         "The multinomial probit has no form with inducing inputs: use likelihood='softmax' (or 'logit'), or "
         "multi_class='one_vs_rest'",
         {"likelihood": ("multiprobit",), "rows": ("inducing", "passes")},
     ),
-    Rule(
+    (
         "Inducing inputs need one kernel for all classes: give one kernel, or use inducing=None",
         {"kernel": ("per class",), "rows": ("inducing", "passes")},
     ),
-    Rule(
+    (
         "Inducing inputs need rows of numbers: use inducing=None for structured inputs",
         {"inputs": ("structured",), "rows": ("inducing", "passes")},
     ),
-    Rule(
+    (
         "Rows that are not in memory are fitted in one model: use multi_class='joint'",
         {"combine": ("one_vs_rest", "one_vs_one"), "rows": ("passes",)},
     ),
-    Rule(
+    (
         "A likelihood with a latent function for each class needs multi_class='joint'",
         {"combine": ("one_vs_rest", "one_vs_one"), "likelihood": SEVERAL},
     ),
@@ -155,20 +142,8 @@ def refusal(case: Case) -> str | None:
     >>> refusal(Case("vi", "softmax", rows="passes")) is None
     True
     """
-    return next((rule.why for rule in RULES if rule.applies(case)), None)
-
-
-def table() -> list[dict[str, str]]:
-    """Return every combination of method, likelihood, rows and hyperparameters with its strategy or refusal."""
-    methods, likelihoods = ("laplace", "ep", "vi", "dirichlet", *SAMPLING), ("two classes", *SEVERAL)
-    out = []
-    for options in product(methods, likelihoods, ("all", "inducing", "passes"), ("learn", "sample")):
-        case = Case(*options)
-        why = refusal(case)
-        names = ("method", "likelihood", "rows", "hyperparameters")
-        found = {"strategy": "" if why else case.strategy, "why": why or ""}
-        out.append(dict(zip(names, options, strict=True)) | found)
-    return out
+    refused = (why for why, when in RULES if all(getattr(case, name) in when[name] for name in when))
+    return next(refused, None)
 
 
 # --------------------------------------------------------------------------------- dispatch
@@ -208,14 +183,9 @@ class Task:
 
 
 def fit(task: Task) -> Model:
-    """Return a fitted model, or a combination of two-class models."""
-    if task.problem.kernel.n_dims == 0:
-        task = replace(task, case=replace(task.case, hyperparameters="fixed"))  # no hyperparameter to sample
-    return fit_one(task) if task.case.combine == "joint" else fit_combined(fit_one, task)
-
-
-def fit_one(task: Task) -> FittedModel:
-    """Return a model fitted with the strategy of the case; modules that most fits do not need are imported here."""
+    """Return the model that the strategy of the case fits; modules that most fits do not need are imported here."""
+    if task.case.combine != "joint":
+        return fit_combined(fit, task)
     case, problem, plan, seed = task.case, task.problem, task.plan, task.seed
     several, settings = case.likelihood in SEVERAL, task.settings or Inducing()
     if case.strategy == "passes over the rows":
@@ -238,15 +208,76 @@ def fit_one(task: Task) -> FittedModel:
     return fit_by_sites(problem, plan, init=init, seed=seed, first=task.first)
 
 
-def fit_best(pose: Sequence[Pose[T]], *, rows: T, few: T) -> Model:
+def fit_by_sites(
+    problem: Problem,
+    plan: Plan,
+    settings: Inducing | None = None,
+    *,
+    init: AnySites | None = None,
+    seed: Any = None,
+    first: State | None = None,
+) -> FittedModel:
+    """Return a model fitted by Gaussian sites, which are inferred at the best hyperparameters.
+
+    Learning starts from ``first`` if it is given. With ``settings`` the prior has inducing inputs (FITC):
+    hyperparameters are learned on some rows without them first, then on all rows with them. ``rows`` of Dirichlet
+    classification bounds the rows that are learned from.
+    """
+    some, ladder = problem.some(getattr(problem.inference, "rows", None) or len(problem.X)), None
+    with_inputs = partial(_with_inputs, settings, problem.X, np.random.default_rng(seed))
+    if settings is not None:
+        ladder = rungs(problem, most=settings.rows[0])
+        ladder.append(lambda state: state.onto(with_inputs(problem.like(state.problem))))
+        if plan.optimizer is not None or not plan.enabled or settings.rows[0] >= len(problem.X):
+            problem = some = with_inputs(problem)
+            ladder = None
+    found, learned = learn(some, plan, np.random.default_rng(seed), ladder=ladder, first=first)
+    problem = with_eps(problem.like(found), DEFAULT)  # sets eps if an interruption left it open
+    if settings is not None and problem.Z is None:  # not chosen because of an interruption
+        problem = with_inputs(problem)
+    if learned is not None:
+        init = learned.warm if len(some.X) == len(problem.X) else None
+        learned = replace(learned, warm=None)
+    # If the last inference is interrupted, it is run again.
+    fit = partial(_inferred, problem, init)
+    model, learned = attempt(fit, learned)
+    return replace(fit() if model is None else model, learned=learned)
+
+
+def _with_inputs(settings: Any, X: Any, rng: np.random.Generator, problem: Problem) -> Problem:
+    """Return a problem with inducing inputs that are chosen for its kernel."""
+    X = np.asarray(X)[rng.permutation(len(X))]
+    return replace(problem, Z=choose_inputs(settings, problem.kernel, X, settings.most(), rng))
+
+
+def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
+    """Return the model at the hyperparameters of the problem."""
+    prior = problem.prior(last=True)
+    result = problem.infer(prior, init)
+    loo = problem.likelihood.log_predict(*left_out(problem, result))
+    posterior: Any = prior.posterior(result.conditioned)
+    return FittedModel(
+        likelihood=problem.likelihood,
+        posterior=posterior if result.offset is None else replace(posterior, offset=result.offset),
+        kernel=problem.kernel.clone_with_theta(problem.kernel.theta),
+        evidence=result.evidence,
+        info=result.info,
+        problem=problem,
+        sites=result.sites,
+        latent_sites=prior.latent_sites(result.sites),
+        loo=loo if problem.first is None else loo[problem.first],
+    )
+
+
+def fit_best(pose: Sequence[Pose], rows: Any) -> Model:
     """Return the model of one method, or of the one of two with the better leave-one-out score on some rows.
 
-    Of two methods, slow and fast, the fast one is fitted first and the slow one starts from its result. It learns
-    its hyperparameters only if it is not clearly worse there. On a subset of the rows it must be clearly better.
+    Of two methods, slow and fast, the fast one is fitted first and the slow one starts from its result. It learns its
+    hyperparameters only if it is not clearly worse on ``rows.few``. If these are not all it must be clearly better.
     """
     if len(pose) == 1:
         return fit(pose[0](rows))
-    slow, fast = pose
+    (slow, fast), few = pose, rows.few
     first: Any = fit(fast(rows))
     if first.interrupted:
         return first
