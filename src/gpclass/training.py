@@ -14,7 +14,7 @@ from gpclass.data.source import Source
 from gpclass.kernels import takes_vectors
 from gpclass.labels import Encode
 from gpclass.tables import read_inputs
-from gpclass.tables.passes import encode_source
+from gpclass.tables.encoder import encode_source
 from gpclass.validation import check_labels, check_weights, merge_copies, some_of_each, take
 
 
