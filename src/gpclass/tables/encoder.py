@@ -20,9 +20,8 @@ from gpclass.data.source import FoundLabels, Source, read_labels, reading
 from gpclass.tables.kinds import (
     TableWarning,
     check_levels,
-    chosen_columns,
     is_explicit,
-    kind_at_fit,
+    kinds_of,
     warn_of_identifiers,
 )
 from gpclass.tables.reading import TakesTables, Values, as_table, columns_of, is_frame
@@ -96,32 +95,12 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         X = self._checked(X, reset=True)
         weight = check_weights(sample_weight, None, range(X.shape[0]))
         columns = columns_of(X)
-        kinds = self._kinds(columns, named=is_frame(X))
+        kinds = kinds_of(columns, self.categorical_features, named=is_frame(X))
         found = survey(Rows(X, None, weight), kinds)
         if is_frame(X):
             numbers = [i for i, kind in enumerate(kinds) if kind == "number"]
             warn_of_identifiers([columns[i].name for i in numbers], [found.columns[i][0] for i in numbers])
-        return self._learn(columns, kinds, found)
-
-    def _kinds(self, columns: list[Values], *, named: bool) -> list[str]:
-        """Return the kinds of the columns, of which some rows are known."""
-        given = self.categorical_features
-        chosen = chosen_columns(given, [column.name for column in columns], named=named)
-        return [
-            kind_at_fit(column, chosen=i in chosen, categories=given is not None)
-            for i, column in enumerate(columns)
-        ]
-
-    def _learn(self, columns: list[Values], kinds: list[str], found: Found) -> Self:
-        records = [
-            category(column, seen) if kind == "category" else number(column.name, kind, *seen)
-            for column, kind, seen in zip(columns, kinds, found.columns, strict=True)
-        ]
-        if not any(record.positions for record in records):
-            raise ValueError(
-                f"All columns of X are constant (n_samples = {found.n_rows}): there is nothing to learn from."
-            )
-        return self._set(records)
+        return self._set(found.records(columns, kinds))
 
     def _set(self, columns: Any) -> Self:
         """Assign consecutive positions to the coded columns, and set the other attributes."""
@@ -221,6 +200,18 @@ class Found:
         if self.labels is not None and other.labels is not None:
             self.labels.add(other.labels)
 
+    def records(self, columns: list[Values], kinds: list[str]) -> tuple[Column, ...]:
+        """Return how the columns of these kinds are coded."""
+        records = tuple(
+            category(column, seen) if kind == "category" else number(column.name, kind, *seen)
+            for column, kind, seen in zip(columns, kinds, self.columns, strict=True)
+        )
+        if not any(record.positions for record in records):
+            raise ValueError(
+                f"All columns of X are constant (n_samples = {self.n_rows}): there is nothing to learn from."
+            )
+        return records
+
     @property
     def has_gaps(self) -> bool:
         """Whether a value is missing."""
@@ -244,9 +235,11 @@ def survey(block: Rows, kinds: Sequence[str], step: int = 1) -> Found:
             check_levels(column.name, len(columns[-1]))
         else:
             values = np.stack([finite_numbers(column, kind, block.where), weight])[:, known]
-            order = values[0].argsort()  # missing values are the last
-            ends = order[[0, np.isfinite(values[0]).sum() - 1, -1]] if len(order) else order
-            columns.append(values[:, np.union1d(np.arange(0, len(order), step), ends)])
+            gaps, rows = np.isnan(values[0]), np.arange(0, known.sum(), step)
+            if len(rows):
+                low, high = (np.where(gaps, end, values[0]) for end in (np.inf, -np.inf))
+                rows = np.union1d(rows, [low.argmin(), high.argmax(), gaps.argmax()])
+            columns.append(values[:, rows])
     return Found(X.shape[0], columns, labels)
 
 
@@ -255,18 +248,16 @@ def encode_source(source: Source, categorical_features: Any) -> tuple[Any, Encod
 
     The first block decides the kinds of the columns.
     """
-    encoder, head = Encoder(categorical_features), _table(next(source.blocks()))
+    head = _table(next(source.blocks()))
     columns = columns_of(head)
-    kinds = encoder._kinds(columns, named=is_frame(head))
+    kinds = kinds_of(columns, categorical_features, named=is_frame(head))
     step = -(-source.n_rows // SAMPLED)
     found: Any = source.total(partial(survey, kinds=kinds, step=step))
     numeric = all(column.kind in NUMERIC for column in columns)
     if numeric and not found.has_gaps and not is_explicit(categorical_features):
         return found.labels.values, None
-    encoder._learn(columns, kinds, found).n_features_in_ = len(columns)
-    if source.names is not None:
-        encoder.feature_names_in_ = np.asarray(source.names, dtype=object)
-    return found.labels.values, encoder
+    names = None if source.names is None else np.asarray(source.names, dtype=object)
+    return found.labels.values, Encoder.restored(found.records(columns, kinds), categorical_features, names)
 
 
 def _table(block: Rows) -> Any:

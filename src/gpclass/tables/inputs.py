@@ -33,7 +33,8 @@ def read_inputs(
         encoder = getattr(estimator, "encoder_", None)
         if encoder is not None:
             return encoder.code(X)
-        for column in columns_of(X) if vectors and not _is_numeric(X) else ():
+        numeric = not vectors or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf")
+        for column in () if numeric else columns_of(X):
             if column.kind not in NUMERIC:
                 raise ValueError(
                     f"Column {column.name!r} of X has the type {column.type} ({column.kind}), and the training rows "
@@ -80,10 +81,6 @@ def needs_coding(X: Any, categorical_features: Any = "from_dtype") -> bool:
     X = as_table(X)
     if is_explicit(categorical_features):
         return bool(columns_of(X))
-    if _is_numeric(X):
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return X.ndim == 2 and bool(np.isnan(X).any())
     return any(column.kind not in NUMERIC or np.isnan(column.numbers()).any() for column in columns_of(X))
-
-
-def _is_numeric(X: Any) -> bool:
-    return isinstance(X, np.ndarray) and X.dtype.kind in "biuf"

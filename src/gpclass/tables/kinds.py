@@ -100,6 +100,15 @@ def chosen_columns(categorical_features: Any, names: Sequence[str], *, named: bo
     return {places[each] for each in chosen.tolist()}
 
 
+def kinds_of(columns: Sequence[Values], categorical_features: Any, *, named: bool) -> list[str]:
+    """Return "number", "date", "duration" or "category" for each column; ``named`` if users know their names."""
+    chosen = chosen_columns(categorical_features, [column.name for column in columns], named=named)
+    categories = categorical_features is not None
+    return [
+        kind_at_fit(column, chosen=i in chosen, categories=categories) for i, column in enumerate(columns)
+    ]
+
+
 def kind_at_fit(column: Values, *, chosen: bool, categories: bool) -> str:
     """Return "number", "date", "duration" or "category"; raise if the column cannot be used.
 
