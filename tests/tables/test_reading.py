@@ -65,19 +65,17 @@ def test_time_zones_are_converted_to_utc():
         np.testing.assert_allclose(column.numbers("date"), expected, rtol=1e-14)
 
 
-def test_levels_of_ordered_categories_keep_their_order():
-    levels = ["low", "high"]
-    frame = pd.DataFrame({"a": pd.Categorical(["high", None, "low"], categories=levels, ordered=True)})
-    frames = [frame, pl.DataFrame({"a": pl.Series(["high", None, "low"], dtype=pl.Enum(levels))})]
-    for X in (*frames, pa.Table.from_pandas(frame)):
+def test_categorical_types_are_categories():
+    frame = pd.DataFrame({"a": pd.Categorical(["high", None, "low"], ordered=True)})
+    levels = pl.Enum(["low", "high"])
+    frames = [frame, pl.DataFrame({"a": pl.Series(["high", None, "low"], dtype=levels)})]
+    arrow = pa.Table.from_pandas(frame)
+    for X in (*frames, arrow, arrow.to_pandas(types_mapper=pd.ArrowDtype)):
         [column] = columns_of(X)
         assert column.kind == "category"
-        assert column.order == levels
-    unordered = frame["a"].cat.as_unordered()
-    for column in (unordered, pl.Series(["a"], dtype=pl.Categorical), pa.array(["a"]).dictionary_encode()):
-        values = Values("a", column)
-        assert values.kind == "category"
-        assert values.order is None
+        assert column.present == ["high", "low"]
+    for column in (pl.Series(["a"], dtype=pl.Categorical), pa.array(["a"]).dictionary_encode()):
+        assert Values("a", column).kind == "category"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from gpclass.tables.kinds import (
     warn_of_identifiers,
 )
 from gpclass.tables.reading import TakesTables, Values, as_table, columns_of, is_frame
-from gpclass.tables.records import Column, finite_numbers, level_of, levels_of
+from gpclass.tables.records import Column, finite_numbers, levels_of
 from gpclass.validation import check_weights
 
 SAMPLED = 100_000  # number of values sampled per column of a source, for its median and standard deviation
@@ -203,7 +203,7 @@ class Found:
     def records(self, columns: list[Values], kinds: list[str]) -> tuple[Column, ...]:
         """Return how the columns of these kinds are coded."""
         records = tuple(
-            category(column, seen) if kind == "category" else number(column.name, kind, *seen)
+            category(column.name, seen) if kind == "category" else number(column.name, kind, *seen)
             for column, kind, seen in zip(columns, kinds, self.columns, strict=True)
         )
         if not any(record.positions for record in records):
@@ -287,13 +287,9 @@ def number(name: str, kind: Any, values: Array, weight: Array) -> Column:
     return Column(name, kind, fill=fill, scale=(scale or 1.0) if gaps else None, positions=(0,))
 
 
-def category(column: Values, seen: set[Any]) -> Column:
+def category(name: str, seen: set[Any]) -> Column:
     """Return the record of a category; ``positions`` is not empty if it has two levels or more."""
-    check_levels(column.name, len(seen))
-    if column.order is None:
-        levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
-    else:
-        levels = [level for level in map(level_of, column.order) if level in seen]
+    check_levels(name, len(seen))
+    levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
     levels += [None] * (None in seen)
-    kind: Any = "category" if column.order is None else "ordered"
-    return Column(column.name, kind, tuple(levels), positions=(0,) if len(levels) > 1 else ())
+    return Column(name, "category", tuple(levels), positions=(0,) if len(levels) > 1 else ())

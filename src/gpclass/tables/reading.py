@@ -80,17 +80,18 @@ def is_frame(X: Any) -> bool:
 
 
 class Values:
-    """A column of a table: its name, the name of its type, and its values as a NumPy array.
-
-    ``order`` has the levels of an ordered categorical type in their order; it is None for any other column.
-    """
+    """A column of a table: its name, the name of its type, and its values as a NumPy array."""
 
     def __init__(self, name: str, column: Any) -> None:
         self.name = name
         self.type = str(column.type if hasattr(column, "type") else column.dtype)
-        self.order = _order(column, self.type)
-        # Periods of pandas are their first moments.
-        self.array = np.asarray(column.dt.to_timestamp() if self.type.startswith("period") else column)
+        if self.type.startswith("period"):  # of pandas: the first moments
+            column = column.dt.to_timestamp()
+        elif self.type.startswith("dictionary"):  # of Arrow: NumPy would take missing values for levels
+            column = np.array(
+                (column.to_pylist if hasattr(column, "to_pylist") else column.tolist)(), dtype=object
+            )
+        self.array = np.asarray(column)
 
     @cached_property
     def objects(self) -> list[Any]:
@@ -154,14 +155,3 @@ def _plain(value: Any) -> Any:
     if getattr(value, "tzinfo", None) is not None:
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
     return value
-
-
-def _order(column: Any, type_name: str) -> list[Any] | None:
-    if hasattr(column, "cat") and getattr(column.dtype, "ordered", False):  # pandas
-        return list(column.cat.categories)
-    if type_name.startswith("Enum"):  # polars
-        return list(column.dtype.categories)
-    if getattr(getattr(column, "type", None), "ordered", False):  # Arrow
-        chunk = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-        return list(getattr(chunk, "chunk", lambda i: chunk)(0).dictionary.to_pylist())
-    return None

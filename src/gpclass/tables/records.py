@@ -33,10 +33,10 @@ class Column:
     ----------
     name : str
         Name of the column.
-    kind : {"number", "date", "duration", "category", "ordered"}
+    kind : {"number", "date", "duration", "category"}
         Dates are days since 1970 in UTC, and durations are days.
     levels : tuple
-        Levels of a category, in their order if it is ordered; the last one is None if missing values are a level.
+        Levels of a category, sorted; the last one is None if missing values are a level.
     fill : float or None
         Median of a number, which replaces missing values.
     scale : float or None
@@ -52,7 +52,7 @@ class Column:
     """
 
     name: str
-    kind: Literal["number", "date", "duration", "category", "ordered"]
+    kind: Literal["number", "date", "duration", "category"]
     levels: tuple[Any, ...] = ()
     fill: float | None = None
     scale: float | None = None
@@ -146,7 +146,7 @@ def finite_numbers(column: Values, kind: str, where: Where = "row {}".format) ->
 def levels_of(column: Values) -> dict[Any, Any]:
     """Return the level of each distinct value of a column: text, a number, or None if it is missing."""
     try:
-        return {value: level_of(value) for value in set(column.objects)}
+        return {value: _level(value) for value in set(column.objects)}
     except TypeError:
         raise ValueError(
             f"Column {column.name!r} of X has lists or other values that cannot be levels of a category: drop or "
@@ -154,8 +154,7 @@ def levels_of(column: Values) -> dict[Any, Any]:
         ) from None
 
 
-def level_of(value: Any) -> Any:
-    """Return a value as a level: text, a number, or None if it is missing."""
+def _level(value: Any) -> Any:
     if is_missing(value):
         return None
     if isinstance(value, np.generic):
