@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.protocols import Array
-from gpclass.data.prediction import lazily
+from gpclass.data.sources import is_dask
 from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
@@ -59,7 +59,6 @@ class Predictions:
 
     # ----------------------------------------------------------------------- predictions
 
-    @lazily(labels=True)
     def predict(self, X: Any) -> Any:
         """Return a class for each row: the most probable one, or the one with the least expected cost.
 
@@ -74,6 +73,8 @@ class Predictions:
             Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`. Among classes that
             agree to nine digits the last one in ``classes_`` is chosen.
         """
+        if is_dask(X):
+            return self._lazily("predict", X)
         X, route, cost = self._check_fitted_inputs(X), self.integration, None
         if self.cost_matrix is not None:
             cost = check_cost(self.cost_matrix, self.n_classes_, self.n_classes_)
@@ -82,7 +83,6 @@ class Predictions:
         log_proba = self.base_estimator_.log_proba(X, route, np.random.default_rng(self._seed))
         return self.classes_[bayes_decision(np.exp(log_proba), cost)]
 
-    @lazily()
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of every class, averaged over the latent function.
 
@@ -96,9 +96,10 @@ class Predictions:
         ndarray of shape (n, n_classes)
             Columns are in the order of ``classes_``.
         """
+        if is_dask(X):
+            return self._lazily("predict_proba", X)
         return np.exp(self.predict_log_proba(X))
 
-    @lazily()
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithms of the class probabilities, which do not underflow.
 
@@ -110,6 +111,8 @@ class Predictions:
         -------
         ndarray of shape (n, n_classes)
         """
+        if is_dask(X):
+            return self._lazily("predict_log_proba", X)
         X = self._check_fitted_inputs(X)
         return np.asarray(
             self.base_estimator_.log_proba(X, self.integration, np.random.default_rng(self._seed))
@@ -363,6 +366,11 @@ class Predictions:
                 "multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'."
             )
         return self.base_estimator_.models
+
+    def _lazily(self, method: str, X: Any) -> Any:
+        from gpclass.data.prediction import predict_lazily
+
+        return predict_lazily(self, method, X)
 
     def _check_fitted_inputs(self, X: Any) -> Any:
         check_is_fitted(self)

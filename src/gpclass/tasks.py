@@ -32,7 +32,7 @@ from gpclass.parameters import (
 )
 from gpclass.sparse.settings import Inducing, inducing_of
 from gpclass.tables import read_inputs
-from gpclass.tables.passes import encode_source
+from gpclass.tables.encoder import encode_source
 from gpclass.validation import check_labels, check_weights, merge_copies, some_of_each, take
 
 COMPARED = 1500  # number of latent values when methods are compared: VI takes a second or two

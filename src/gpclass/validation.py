@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,8 +50,11 @@ def check_labels(y: Any) -> None:
         ) from None
 
 
-class MissingValueError(ValueError):
-    """NaN where a number is needed."""
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, NaN, NaT or pandas' NA."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, numbers.Number | np.generic) and bool(value != value)
 
 
 def check_finite(X: Array, names: Sequence[str] | None = None, where: Where = "row {}".format) -> None:
@@ -61,10 +65,9 @@ def check_finite(X: Array, names: Sequence[str] | None = None, where: Where = "r
     if np.isfinite(total) or np.isfinite(X).all():
         return
     row, column = np.argwhere(~np.isfinite(X))[0]
-    missing = bool(np.isnan(X[row, column]))
-    what, kind = ("NaN", MissingValueError) if missing else ("infinity (inf)", ValueError)
+    what = "NaN" if np.isnan(X[row, column]) else "infinity (inf)"
     name = column if names is None else repr(str(names[column]))
-    raise kind(
+    raise ValueError(
         f"Input X contains {what} in {where(int(row))}, column {name}: drop or impute such rows first, for "
         "example with sklearn.impute.SimpleImputer."
     )

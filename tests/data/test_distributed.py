@@ -316,12 +316,6 @@ class TestErrors:
         with pytest.raises(ValueError, match="X has no column 'label'"):
             on_dask(given, "label")
 
-    def test_columns_that_are_not_numbers(self):
-        dd, pd = pytest.importorskip("dask.dataframe"), pytest.importorskip("pandas")
-        frame = dd.from_pandas(pd.DataFrame({"a": [1.0, 2.0], "b": ["u", "v"], "y": [0, 1]}), npartitions=1)
-        assert not on_dask(frame, "y").is_numeric
-        assert on_dask(frame[["a", "y"]], "y").is_numeric
-
     def test_collections_that_are_not_tables(self):
         bag = pytest.importorskip("dask.bag").from_sequence([1, 2])
         with pytest.raises(ValueError, match="X is a Bag of Dask, expected a Dask array or dataframe"):

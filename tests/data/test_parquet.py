@@ -71,7 +71,6 @@ class TestFiles:
             ParquetSource(tmp_path, target="lable")
         with pytest.raises(ValueError, match=r"Column 'label' of .*part-000.parquet has type .*string"):
             ParquetSource(tmp_path, target="x0", weight="label")
-        assert not ParquetSource(tmp_path, target="x0").is_numeric
         X[615, 1] = np.nan
         write_files(tmp_path, X, y, w, [400], group=100)
         source = ParquetSource(tmp_path, target="label", weight="w", rows=64)

@@ -17,7 +17,7 @@ from gpclass.priors.basis import greedy, make_basis
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import Engine
 from gpclass.sparse.settings import grown
-from gpclass.sparse.work import Work, entropy_of, pass_work
+from gpclass.sparse.work import Work, entropy_of
 
 KERNEL = 9.0 * RBF([0.3, 0.3])
 
@@ -70,7 +70,11 @@ def test_a_smaller_gain_takes_more_work_and_ends_higher():
         ends.append((clf.base_estimator_.inducing, clf.log_marginal_likelihood_value_))
     (cheap, low), (dear, high) = ends
     assert cheap.n_inducing <= dear.n_inducing
-    assert pass_work(1500, cheap.n_inducing) * cheap.passes < pass_work(1500, dear.n_inducing) * dear.passes
+    work = Work(0.01, 1, closed=False, done=1.0)
+    assert (
+        work.of_pass(1500, cheap.n_inducing) * cheap.passes
+        < work.of_pass(1500, dear.n_inducing) * dear.passes
+    )
     assert high > low
 
 

@@ -14,7 +14,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gpclass.tables import Column, Encoder
+from gpclass import GaussianProcessClassifier
+from gpclass.data.sources import BlockSource, ParquetSource
+from gpclass.tables import Column, ColumnError, Encoder
+from gpclass.tables.encoder import encode_source
 
 rng = np.random.default_rng(0)
 N = 60
@@ -64,7 +67,7 @@ def test_attributes():
     encoder = Encoder().fit(FRAME)
     assert encoder.get_feature_names_out().tolist() == [
         "age", "age=missing", "size", "member=False", "member=True", "town=Bonn", "town=Köln", "town=Ulm",
-        "grade=low", "grade=mid", "grade=high", "site=x", "site=y", "site=missing", "since",
+        "grade=high", "grade=low", "grade=mid", "site=x", "site=y", "site=missing", "since",
     ]  # fmt: skip
     assert encoder.groups_.tolist() == [0, 0, 1, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6]
     assert encoder.group_names_ == list(FRAME)[:-1]
@@ -73,7 +76,6 @@ def test_attributes():
     assert encoder.feature_names_in_.tolist() == list(FRAME)
     unit = encoder.columns_[-1]
     assert (unit.kind, unit.levels, unit.positions) == ("category", ("kg",), ())
-    assert encoder.columns_[4].kind == "ordered"
     assert encoder.columns_[5].levels == ("x", "y", None)
 
 
@@ -196,7 +198,9 @@ def test_errors():
 def test_intervals_and_numbers_as_levels():
     cut = pd.cut([1, 5, 9, 2], [0, 3, 6, 10])
     encoder = Encoder().fit(pd.DataFrame({"a": cut}))
-    assert encoder.columns_[0] == Column("a", "ordered", ("(0, 3]", "(3, 6]", "(6, 10]"), positions=(0, 1, 2))
+    assert encoder.columns_[0] == Column(
+        "a", "category", ("(0, 3]", "(3, 6]", "(6, 10]"), positions=(0, 1, 2)
+    )
 
 
 def test_it_is_a_transformer():
@@ -231,3 +235,97 @@ def test_impossible_columns_of_a_file(column):
 @parametrize_with_checks([Encoder()])
 def test_estimator_checks(estimator, check):
     check(estimator)
+
+
+# ---------------------------------------------------------- rows that are read in passes
+
+again = np.random.default_rng(0)
+ROWS = 3000
+STORED = pd.DataFrame(
+    {
+        "age": np.where(again.random(ROWS) < 0.2, np.nan, again.normal(40, 10, ROWS)),
+        "size": again.normal(size=ROWS),
+        "town": again.choice(["Ulm", "Bonn", "Köln", None], ROWS),
+        "grade": pd.Categorical(again.choice(["low", "high"], ROWS), ["low", "mid", "high"], ordered=True),
+        "member": again.random(ROWS) < 0.5,
+        "since": pd.date_range("2020-01-01", periods=ROWS, freq="h", tz="Europe/Berlin"),
+        "unit": "kg",
+    }
+)
+LABELS = np.where(
+    STORED["size"] + (STORED["town"] == "Ulm") + 0.3 * again.normal(size=ROWS) > 0.3, "yes", "no"
+)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    place = tmp_path_factory.mktemp("passes") / "t.parquet"
+    STORED.assign(y=LABELS).to_parquet(place, row_group_size=500)
+    return place
+
+
+def test_one_pass_finds_the_encoder_of_all_rows(path):
+    classes, encoder = encode_source(ParquetSource(path, target="y", rows=700), "from_dtype")
+    assert classes.tolist() == ["no", "yes"]
+    whole = Encoder().fit(STORED)
+    np.testing.assert_allclose(encoder.transform(STORED), whole.transform(STORED), rtol=0.02, atol=1e-12)
+    assert [(c.name, c.kind, c.levels) for c in encoder.columns_] == [
+        (c.name, c.kind, c.levels) for c in whole.columns_
+    ]
+    assert encoder.feature_names_in_.tolist() == list(STORED)
+
+
+def test_numbers_without_gaps_have_no_encoder(tmp_path):
+    STORED[["size", "member"]].assign(y=LABELS).to_parquet(tmp_path / "t.parquet")
+    source = ParquetSource(tmp_path / "t.parquet", target="y")
+    assert encode_source(source, "from_dtype")[1] is None
+    assert encode_source(source, ["member"])[1].columns_[1].kind == "category"
+    STORED[["age", "size"]].assign(y=LABELS).to_parquet(tmp_path / "t.parquet")
+    encoder = encode_source(ParquetSource(tmp_path / "t.parquet", target="y"), "from_dtype")[1]
+    assert encoder.get_feature_names_out().tolist() == ["age", "age=missing", "size"]
+
+
+OPTIONS = {"inducing": 20, "random_state": 0, "optimizer": None}
+
+
+def fitted(*arguments, **options):
+    return GaussianProcessClassifier("rbf", **OPTIONS).fit(*arguments, **options)
+
+
+def test_files_are_fitted_as_they_are(path):
+    clf = fitted(str(path), "y")
+    assert clf.n_features_in_ == 7
+    assert clf.score(STORED, LABELS) > 0.85
+    coded = clf.encoder_.transform(STORED)
+    files = GaussianProcessClassifier(clf.kernel_, **OPTIONS).fit(str(path), "y")
+    rows = GaussianProcessClassifier(clf.kernel_, **OPTIONS).fit(BlockSource([(coded, LABELS)]))
+    np.testing.assert_allclose(files.predict_proba(STORED), rows.predict_proba(coded), rtol=1e-9)
+
+
+def test_collections_of_dask(path):
+    dd = pytest.importorskip("dask.dataframe")
+    frame = dd.from_pandas(STORED.drop(columns="grade").assign(y=LABELS), npartitions=4)
+    clf = fitted(frame, "y")
+    names = [name for name in STORED if name != "grade"]
+    assert clf.feature_names_in_.tolist() == names
+    assert clf.encoder_.columns_[2].levels == ("Bonn", "Köln", "Ulm", None)
+    assert clf.score(STORED[names], LABELS) > 0.85
+    lazy = clf.predict_proba(frame[names]).compute()
+    np.testing.assert_allclose(lazy, clf.predict_proba(STORED[names]), rtol=1e-5)
+
+
+def test_arrays_of_dask_with_gaps():
+    da = pytest.importorskip("dask.array")
+    X = STORED[["age", "size"]].to_numpy()
+    clf = fitted(da.from_array(X, chunks=(800, 2)), da.from_array(LABELS, chunks=800))
+    assert len(clf.encoder_.groups_) == 3
+    assert clf.score(X, LABELS) > 0.7
+
+
+def test_columns_that_are_refused(tmp_path):
+    STORED.assign(y=LABELS, name=[f"n{i}" for i in range(ROWS)]).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ColumnError, match="'name' of X has 3000 different texts"):
+        encode_source(ParquetSource(tmp_path / "t.parquet", target="y"), "from_dtype")
+    STORED[["unit"]].assign(y=LABELS).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="All columns of X are constant"):
+        encode_source(ParquetSource(tmp_path / "t.parquet", target="y"), "from_dtype")

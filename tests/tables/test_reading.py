@@ -11,7 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from gpclass.tables.reading import as_table, columns_of, is_missing, kind_of, numbers_of, order_of, values_of
+from gpclass.tables.reading import Values, as_table, columns_of
+from gpclass.validation import is_missing
 
 DAYS = [datetime.date(2020, 1, 1), None, datetime.date(2020, 3, 1)]
 MOMENTS = [datetime.datetime(2020, 1, 1, 12), None, datetime.datetime(2020, 3, 1)]
@@ -46,12 +47,12 @@ TABLES = {
 @pytest.mark.parametrize("name", COLUMNS)
 def test_every_package_gives_the_same_kinds_and_numbers(table, name):
     values, kind, numbers = COLUMNS[name]
-    names, [column] = columns_of(TABLES[table](values))
-    assert names == (["x0"] if table == "array" else ["a"])
-    assert kind_of(column) == kind
-    assert [is_missing(value) for value in values_of(column)] == [value is None for value in values]
+    [column] = columns_of(TABLES[table](values))
+    assert column.name == ("x0" if table == "array" else "a")
+    assert column.kind == kind
+    assert [is_missing(value) for value in column.objects] == [value is None for value in values]
     if numbers is not None:
-        np.testing.assert_allclose(numbers_of(column, kind), numbers, rtol=1e-15)
+        np.testing.assert_allclose(column.numbers(kind), numbers, rtol=1e-15)
 
 
 def test_time_zones_are_converted_to_utc():
@@ -60,22 +61,21 @@ def test_time_zones_are_converted_to_utc():
     expected = [18262 - 1 / 24, np.nan, 18444 - 2 / 24]
     python = np.array([[None if is_missing(v) else v.to_pydatetime()] for v in local], dtype=object)
     for X in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), frame.astype(object), python):
-        [column] = columns_of(X)[1]
-        np.testing.assert_allclose(numbers_of(column, "date"), expected, rtol=1e-14)
+        [column] = columns_of(X)
+        np.testing.assert_allclose(column.numbers("date"), expected, rtol=1e-14)
 
 
-def test_levels_of_ordered_categories_keep_their_order():
-    levels = ["low", "high"]
-    frame = pd.DataFrame({"a": pd.Categorical(["high", None, "low"], categories=levels, ordered=True)})
-    frames = [frame, pl.DataFrame({"a": pl.Series(["high", None, "low"], dtype=pl.Enum(levels))})]
-    for X in (*frames, pa.Table.from_pandas(frame)):
-        [column] = columns_of(X)[1]
-        assert kind_of(column) == "category"
-        assert order_of(column) == levels
-    unordered = frame["a"].cat.as_unordered()
-    for column in (unordered, pl.Series(["a"], dtype=pl.Categorical), pa.array(["a"]).dictionary_encode()):
-        assert kind_of(column) == "category"
-        assert order_of(column) is None
+def test_categorical_types_are_categories():
+    frame = pd.DataFrame({"a": pd.Categorical(["high", None, "low"], ordered=True)})
+    levels = pl.Enum(["low", "high"])
+    frames = [frame, pl.DataFrame({"a": pl.Series(["high", None, "low"], dtype=levels)})]
+    arrow = pa.Table.from_pandas(frame)
+    for X in (*frames, arrow, arrow.to_pandas(types_mapper=pd.ArrowDtype)):
+        [column] = columns_of(X)
+        assert column.kind == "category"
+        assert column.present == ["high", "low"]
+    for column in (pl.Series(["a"], dtype=pl.Categorical), pa.array(["a"]).dictionary_encode()):
+        assert Values("a", column).kind == "category"
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_levels_of_ordered_categories_keep_their_order():
     ],
 )
 def test_kinds_of_objects(values, kind):
-    assert kind_of(np.array([*values, None], dtype=object)) == kind
+    assert Values("a", np.array([*values, None], dtype=object)).kind == kind
 
 
 def test_lazy_frames_are_refused():

@@ -38,13 +38,11 @@ class DaskSource(Source):
         sizes: list[int],
         n_columns: int,
         names: list[str] | None,
-        is_numeric: bool,
         client: Any,
     ) -> None:
         self.parts, self.client = parts, client
         self.starts = np.cumsum([0, *sizes])
         self.n_rows, self.n_columns, self.names = int(self.starts[-1]), n_columns, names
-        self.is_numeric = is_numeric
 
     def blocks(self) -> Iterator[Rows]:
         """Yield all rows; they are transferred to this process one task at a time."""
@@ -119,7 +117,7 @@ def files_on_dask(source: Any, client: Any = None, rows: int | None = None) -> D
         [delayed(part, pure=False, traverse=False) for part in some],
         [part.n_rows for part in some],
     )
-    return DaskSource(parts, sizes, source.n_columns, source.names, source.is_numeric, client)
+    return DaskSource(parts, sizes, source.n_columns, source.names, client)
 
 
 # --------------------------------------------------------------------------------- collections
@@ -159,7 +157,6 @@ def on_dask(
             f"X is a {type(X).__name__} of Dask, expected a Dask array or dataframe of two axes."
         )
     names = None if _is_array(X) else [str(name) for name in X.columns]
-    is_numeric = names is None or all(dtype.kind in "fiub" for dtype in X.dtypes)
     parts = [list(part) for part in zip(*_partitions(X, y, weight), strict=True)]
     sizes = compute([delayed(len)(part[0]) for part in parts], client)
     if not sum(sizes):
@@ -167,7 +164,7 @@ def on_dask(
     groups = [few for few in grouped(sizes, rows) if sum(sizes[i] for i in few)]
     some = [delayed(Partitions, pure=False)(few[0], [parts[i] for i in few]) for few in groups]
     totals = [sum(sizes[i] for i in few) for few in groups]
-    source = DaskSource(some, totals, int(X.shape[1]), names, is_numeric, client)
+    source = DaskSource(some, totals, int(X.shape[1]), names, client)
     source.kept = kept
     return source
 

@@ -78,7 +78,7 @@ class ParquetSource(Source):
         self._check(fragments[0].path, schema)
 
     def _check(self, path: str, schema: Any) -> None:
-        """Raise unless a file has the columns and numeric weights; update whether all inputs are numbers."""
+        """Raise unless a file has the columns and numeric weights."""
         types = _arrow().types
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
         if not self.names or {self.target, self.weight}.intersection(self.names):
@@ -91,10 +91,8 @@ class ParquetSource(Source):
                 few = ", ".join(map(repr, schema.names[:12]))
                 raise ValueError(f"{path} has {n or 'no'} columns {name!r}, expected one; it has {few}.")
             kind = schema.field(name).type
-            if name != self.target and not any(test(kind) for test in numeric):
-                self.is_numeric = False
-                if name == self.weight:
-                    raise ValueError(f"Column {name!r} of {path} has type {kind}, expected numbers.")
+            if name == self.weight and not any(test(kind) for test in numeric):
+                raise ValueError(f"Column {name!r} of {path} has type {kind}, expected numbers.")
 
     def split(self, rows: int | None = None) -> list[ParquetSource]:
         """Return sources that share the pieces among them; a Parquet file is divided into its row groups."""

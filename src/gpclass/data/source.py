@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.utils import check_array
 
 from gpclass.core.protocols import Array, Index
 from gpclass.data.rows import Data, Job, Rows, T, concatenate
-from gpclass.validation import check_finite, check_weight_values
+from gpclass.validation import check_finite, check_weight_values, is_missing
 
 ROWS = 1 << 16  # number of rows in a block
 FEWEST = 100_000  # minimum number of rows in a task
@@ -33,7 +34,6 @@ class Source(ABC):
     n_rows: int
     n_columns: int
     names: list[str] | None = None  # names of the columns
-    is_numeric: bool = True  # True if all columns have numeric types; values may be missing
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]:
@@ -75,9 +75,9 @@ class Source(ABC):
         """Return the function that turns blocks into checked matrices; columns that are not numbers need an encoder."""
         return partial(read_block, names=self.names, encoder=encoder, labels=labels)
 
-    def classes(self, encoder: Any = None) -> Any:
+    def classes(self) -> Any:
         """Return the distinct labels, sorted; all rows are checked."""
-        return self.total(partial(_found_labels, self.reader(encoder))).values
+        return self.total(partial(_found_labels, self.reader())).values
 
     def data(self, labels: Labels, n_jobs: int | None = None, encoder: Any = None) -> Data:
         """Return these rows with encoded labels and inputs; ``n_jobs`` has the same meaning as in `total`."""
@@ -118,37 +118,47 @@ def read_block(block: Rows, names: Sequence[str] | None, encoder: Any, labels: L
         X, names = encoder.code(X), None
     elif hasattr(X, "column_names"):  # Arrow
         X = np.asarray(X, dtype=float)
-    try:
+    with reading(block):
         kinds = [np.float64, np.float32]
         X = check_array(X, dtype=kinds, order="C", ensure_all_finite=False, ensure_min_samples=0)
-        y, weight = _column(block.y), None if block.weight is None else _column(block.weight).astype(float)
+    y, weight = read_labels(block)
+    check_finite(X, names, block.where)
+    return Rows(X, *(y, weight) if labels is None else labels(y, weight))
+
+
+@contextmanager
+def reading(block: Rows) -> Iterator[None]:
+    """Name the block in errors."""
+    try:
+        yield
     except (TypeError, ValueError) as error:
         raise ValueError(f"The block at {block.where(0)} cannot be read: {error}") from None
+
+
+def read_labels(block: Rows) -> tuple[Array, Array | None]:
+    """Return the labels and weights of a block as arrays; raise if one is missing or not possible."""
+    with reading(block):
+        y, weight = _column(block.y), None if block.weight is None else _column(block.weight).astype(float)
     for what, given in (("y", y), ("weights", weight)):
-        if given is not None and given.shape != X.shape[:1]:
+        if given is not None and given.shape != (len(block),):
             raise ValueError(
-                f"The block at {block.where(0)} has X of shape {X.shape} and {what} of shape {given.shape}, "
+                f"The block at {block.where(0)} has X of shape {np.shape(block.X)} and {what} of shape {given.shape}, "
                 "expected one for each row."
             )
-    check_finite(X, names, block.where)
-    _check_present(y, block)
+    if y.dtype.kind in "fO":
+        missing = [is_missing(label) for label in y.tolist()]
+        if any(missing):
+            raise ValueError(
+                f"The label of {block.where(missing.index(True))} is missing: drop such rows first."
+            )
     if weight is not None:
         check_weight_values(weight, block.where)
-    return Rows(X, *(y, weight) if labels is None else labels(y, weight))
+    return y, weight
 
 
 def _column(values: Any) -> Any:
     values = np.asarray(values)
     return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
-
-
-def _check_present(y: Array, block: Rows) -> None:
-    if y.dtype.kind not in "fO":
-        return
-    # A missing label is None, pandas.NA, or NaN, which differs from itself.
-    missing = [label is None or type(label).__name__ == "NAType" or label != label for label in y.tolist()]
-    if any(missing):
-        raise ValueError(f"The label of {block.where(missing.index(True))} is missing: drop such rows first.")
 
 
 @dataclass(slots=True, eq=False)
@@ -157,26 +167,27 @@ class FoundLabels:
 
     values: Any
 
+    @classmethod
+    def of(cls, y: Any) -> FoundLabels:
+        """Return the distinct labels among these."""
+        try:
+            found = np.unique(y)
+        except TypeError:
+            kinds = ", ".join(sorted({type(label).__name__ for label in y}))
+            raise ValueError(f"y has labels of the kinds {kinds}, expected one kind.") from None
+        if len(found) > MOST_CLASSES:
+            raise ValueError(
+                f"y has more than {MOST_CLASSES} distinct values, expected the labels of a few classes."
+            )
+        return cls(found)
+
     def add(self, other: FoundLabels) -> None:
         """Add the labels of other rows."""
-        self.values = _distinct(np.concatenate([self.values, other.values]))
+        self.values = self.of(np.concatenate([self.values, other.values])).values
 
 
 def _found_labels(read: Read, block: Rows) -> FoundLabels:
-    return FoundLabels(_distinct(read(block).y))
-
-
-def _distinct(y: Any) -> Any:
-    try:
-        found = np.unique(y)
-    except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in y}))
-        raise ValueError(f"y has labels of the kinds {kinds}, expected one kind.") from None
-    if len(found) > MOST_CLASSES:
-        raise ValueError(
-            f"y has more than {MOST_CLASSES} distinct values, expected the labels of a few classes."
-        )
-    return found
+    return FoundLabels.of(read(block).y)
 
 
 def grouped(sizes: Sequence[int], rows: int | None) -> list[list[int]]:

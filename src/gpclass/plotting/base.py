@@ -9,7 +9,7 @@ import numpy as np
 
 from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
-from gpclass.tables.reading import as_table, columns_of, kind_of, numbers_of
+from gpclass.tables.reading import as_table, columns_of
 
 
 class Display:
@@ -62,11 +62,12 @@ def grid_over(
     if np.ndim(X) != 2 or np.shape(X)[1] != n_columns:
         wanted = {1: "one column", 2: "two columns"}[n_columns]
         raise ValueError(f"X has shape {np.shape(X)}, expected {wanted}: this display draws nothing else.")
-    names, columns = columns_of(as_table(X))
-    for name, column in zip(names, columns, strict=True):
-        if kind_of(column) not in ("number", "truth"):
-            raise ValueError(f"Column {name!r} of X is a {kind_of(column)}, expected numbers to draw.")
-    rows = np.column_stack([numbers_of(column, "number") for column in columns])
+    columns = columns_of(as_table(X))
+    names = [column.name for column in columns]
+    for column in columns:
+        if column.kind not in ("number", "truth"):
+            raise ValueError(f"Column {column.name!r} of X is a {column.kind}, expected numbers to draw.")
+    rows = np.column_stack([column.numbers() for column in columns])
     low, high = np.nanmin(rows, axis=0), np.nanmax(rows, axis=0)
     edge = eps * np.where(high > low, high - low, 1.0)
     sides = [np.linspace(a, b, resolution) for a, b in zip(low - edge, high + edge, strict=True)]

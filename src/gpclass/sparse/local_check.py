@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve
-from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import matmul_transposed, mirrored
+from gpclass.core.linalg import matmul_transposed
 from gpclass.core.protocols import Array, Likelihood, Sites
 from gpclass.data.rows import Rows, concatenate
 from gpclass.inference.variational import response
@@ -76,26 +75,6 @@ class NearestStep:
 # ------------------------------------------------------------------------- the exact posterior
 
 
-class GivenCovariance(Kernel):
-    """A kernel over row numbers whose covariance matrix is given."""
-
-    def __init__(self, K: Array) -> None:
-        self.K = K
-
-    def __call__(self, X: Array, Y: Array | None = None, eval_gradient: bool = False) -> Array:
-        """Return the covariances of rows X and Y."""
-        i = np.ravel(X).astype(int)
-        return np.asarray(self.K[np.ix_(i, i if Y is None else np.ravel(Y).astype(int))])
-
-    def diag(self, X: Array) -> Array:
-        """Return the variances of rows X."""
-        return np.asarray(self.K.diagonal()[np.ravel(X).astype(int)])
-
-    def is_stationary(self) -> bool:
-        """Return False."""
-        return False
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Shifted:
     """A likelihood of f = shift + g as a function of g, because methods assume a prior mean of zero.
@@ -139,9 +118,9 @@ def exact_left_out(
     """
     several, n = np.ndim(rows.y) == 2, len(rows)
     mean, covs = without(at, g, h)
-    residual = mirrored(DensePrior(at.latent.kernel, rows.X).K) - matmul_transposed(at.A, at.A)
-    kernels, index = [GivenCovariance(cov + residual) for cov in covs], np.arange(float(n))[:, None]
-    prior: Any = DensePrior(kernels, index, len(covs) if several else None)
+    prior: Any = DensePrior([at.latent.kernel] * len(covs), rows.X, len(covs) if several else None)
+    for K, cov in zip(prior.Ks, covs, strict=True):  # lower triangles
+        K += np.tril(cov - matmul_transposed(at.A, at.A))
     shape = mean.shape if several else (n,)
     sites = Sites((g + h * (at.mean - mean)).reshape(shape), np.maximum(h, 0.0).reshape(shape))
     if fixed:

@@ -21,11 +21,6 @@ GAP_NATS = 1e-4  # q counts as converged if another pass gains less than this pe
 START = 45  # work of learning on n rows without inducing inputs, divided by n³: 4.5 to 5 s at 1,200 rows
 
 
-def pass_work(n_rows: int, n_inducing: int, n_latents: int = 1) -> float:
-    """Return the work of a pass; operations on M x M matrices count as M more rows."""
-    return float(n_rows + n_inducing) * n_inducing * (n_inducing + KERNEL) * n_latents
-
-
 @dataclass(slots=True, eq=False)
 class Work:
     """Work done so far, and the fraction of the entropy of the labels that doubling it must gain.
@@ -40,14 +35,10 @@ class Work:
     done: float
     entropy: float = 0.0
 
-    @classmethod
-    def of_start(cls, n_rows: int, gain: float, n_latents: int, closed: bool) -> Work:
-        """Return the work of learning on a few rows without inducing inputs; it counts even if it is skipped."""
-        return cls(gain, n_latents, closed, START * float(n_rows) ** 3)
-
     def of_pass(self, n_rows: int, size: int) -> float:
-        """Return the work of a pass with this number of inducing inputs."""
-        return pass_work(n_rows, size, 1 if self.closed else self.n_latents)
+        """Return the work of a pass with M = ``size`` inducing inputs; M x M matrices count as M more rows."""
+        work = float(n_rows + size) * size * (size + KERNEL)
+        return work if self.closed else work * self.n_latents
 
     def needed(self, cost: float, n_rows: int) -> float:
         """Return the nats that work of this cost must gain on this number of rows."""

@@ -1,36 +1,35 @@
-"""The transformer that codes a table as a matrix of numbers."""
+"""The transformer that codes a table as a matrix of numbers, learned from a table or in one pass over a source."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpclass.core.protocols import Array
+from gpclass.data.rows import Rows
+from gpclass.data.source import FoundLabels, Source, read_labels, reading
 from gpclass.tables.kinds import (
     TableWarning,
     check_levels,
-    chosen_columns,
-    kind_at_fit,
+    is_explicit,
+    kinds_of,
     warn_of_identifiers,
 )
-from gpclass.tables.reading import as_table, columns_of, is_frame, order_of
-from gpclass.tables.records import Column, finite_numbers, level_of, levels_of
+from gpclass.tables.reading import TakesTables, Values, as_table, columns_of, is_frame
+from gpclass.tables.records import Column, finite_numbers, levels_of
 from gpclass.validation import check_weights
 
-
-class TakesTables:
-    """An estimator that takes tables with categories and missing values."""
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.allow_nan = tags.input_tags.categorical = True
-        return tags
+SAMPLED = 100_000  # number of values sampled per column of a source, for its median and standard deviation
+NUMERIC = ("number", "truth")  # kinds of columns that need no code
 
 
 class Encoder(TakesTables, TransformerMixin, BaseEstimator):
@@ -95,28 +94,13 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         """
         X = self._checked(X, reset=True)
         weight = check_weights(sample_weight, None, range(X.shape[0]))
-        names, columns = columns_of(X)
-        chosen = chosen_columns(self.categorical_features, X, names)
-        categories = self.categorical_features is not None
-        found, numbers = [], {}
-        for i, (name, column) in enumerate(zip(names, columns, strict=True)):
-            kind = kind_at_fit(name, column, chosen=i in chosen, categories=categories)
-            if kind == "category":
-                levels, keys = levels_of(name, column)
-                kept = levels if weight is None else compress(levels, weight > 0.0)
-                found.append(category(name, {keys[level] for level in kept}, order_of(column)))
-                continue
-            values = finite_numbers(name, column, kind)
-            found.append(number(name, kind, values, weight))
-            if kind == "number" and not np.isnan(values).any():
-                numbers[name] = values
+        columns = columns_of(X)
+        kinds = kinds_of(columns, self.categorical_features, named=is_frame(X))
+        found = survey(Rows(X, None, weight), kinds)
         if is_frame(X):
-            warn_of_identifiers(list(numbers), list(numbers.values()))
-        if not any(column.positions for column in found):
-            raise ValueError(
-                f"All columns of X are constant (n_samples = {X.shape[0]}): there is nothing to learn from."
-            )
-        return self._set(found)
+            numbers = [i for i, kind in enumerate(kinds) if kind == "number"]
+            warn_of_identifiers([columns[i].name for i in numbers], [found.columns[i][0] for i in numbers])
+        return self._set(found.records(columns, kinds))
 
     def _set(self, columns: Any) -> Self:
         """Assign consecutive positions to the coded columns, and set the other attributes."""
@@ -161,7 +145,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         X = self._checked(X, reset=False)
         out = np.zeros((X.shape[0], len(self.groups_)))
         unknown = []
-        for record, column in zip(self.columns_, columns_of(X)[1], strict=True):
+        for record, column in zip(self.columns_, columns_of(X), strict=True):
             if record.positions:
                 first, last = record.positions[0], record.positions[-1]
                 n = record.code(column, out[:, first : last + 1])
@@ -200,11 +184,93 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         return X
 
 
-def number(name: str, kind: Any, values: Any, weight: Array | None = None) -> Column:
+@dataclass(slots=True, eq=False)
+class Found:
+    """What the code of a table depends on: levels of categories, and numbers (NaN if missing) with their weights."""
+
+    n_rows: int
+    columns: list[Any]  # sets, and arrays (2, n) of numbers and weights
+    labels: FoundLabels | None = None
+
+    def add(self, other: Found) -> None:
+        """Add the results of other rows."""
+        self.n_rows += other.n_rows
+        for i, (mine, new) in enumerate(zip(self.columns, other.columns, strict=True)):
+            self.columns[i] = mine | new if isinstance(mine, set) else np.hstack([mine, new])
+        if self.labels is not None and other.labels is not None:
+            self.labels.add(other.labels)
+
+    def records(self, columns: list[Values], kinds: list[str]) -> tuple[Column, ...]:
+        """Return how the columns of these kinds are coded."""
+        records = tuple(
+            category(column.name, seen) if kind == "category" else number(column.name, kind, *seen)
+            for column, kind, seen in zip(columns, kinds, self.columns, strict=True)
+        )
+        if not any(record.positions for record in records):
+            raise ValueError(
+                f"All columns of X are constant (n_samples = {self.n_rows}): there is nothing to learn from."
+            )
+        return records
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a value is missing."""
+        return any(
+            None in seen if isinstance(seen, set) else np.isnan(seen[0]).any() for seen in self.columns
+        )
+
+
+def survey(block: Rows, kinds: Sequence[str], step: int = 1) -> Found:
+    """Return the levels of the categories in a block, and of each number every ``step``-th value and the extremes."""
+    X, labels, weight = _table(block), None, block.weight
+    if block.y is not None:
+        y, weight = read_labels(block)
+        labels = FoundLabels.of(y)
+    weight = np.ones(X.shape[0]) if weight is None else weight
+    known, columns = weight > 0.0, list[Any]()
+    for column, kind in zip(columns_of(X), kinds, strict=True):
+        if kind == "category":
+            levels = levels_of(column)
+            columns.append({levels[value] for value in compress(column.objects, known)})
+            check_levels(column.name, len(columns[-1]))
+        else:
+            values = np.stack([finite_numbers(column, kind, block.where), weight])[:, known]
+            gaps, rows = np.isnan(values[0]), np.arange(0, known.sum(), step)
+            if len(rows):
+                low, high = (np.where(gaps, end, values[0]) for end in (np.inf, -np.inf))
+                rows = np.union1d(rows, [low.argmin(), high.argmax(), gaps.argmax()])
+            columns.append(values[:, rows])
+    return Found(X.shape[0], columns, labels)
+
+
+def encode_source(source: Source, categorical_features: Any) -> tuple[Any, Encoder | None]:
+    """Return the distinct labels of a source, and the encoder of its columns; None if they are numbers without gaps.
+
+    The first block decides the kinds of the columns.
+    """
+    head = _table(next(source.blocks()))
+    columns = columns_of(head)
+    kinds = kinds_of(columns, categorical_features, named=is_frame(head))
+    step = -(-source.n_rows // SAMPLED)
+    found: Any = source.total(partial(survey, kinds=kinds, step=step))
+    numeric = all(column.kind in NUMERIC for column in columns)
+    if numeric and not found.has_gaps and not is_explicit(categorical_features):
+        return found.labels.values, None
+    names = None if source.names is None else np.asarray(source.names, dtype=object)
+    return found.labels.values, Encoder.restored(found.records(columns, kinds), categorical_features, names)
+
+
+def _table(block: Rows) -> Any:
+    """Return the inputs of a block as a table or a matrix."""
+    X = as_table(block.X)
+    if is_frame(X):
+        return X
+    with reading(block):
+        return check_array(X, dtype=None, ensure_all_finite=False, ensure_min_samples=0)
+
+
+def number(name: str, kind: Any, values: Array, weight: Array) -> Column:
     """Return the record of a number; ``positions`` is not empty if the column is not constant."""
-    values = np.asarray(values, dtype=float)
-    weight = np.ones(len(values)) if weight is None else weight
-    values, weight = values[weight > 0.0], weight[weight > 0.0]
     missing = np.isnan(values)
     gaps = bool(missing.any())
     # Sums over distinct values make a weight of k the same as k copies, to the last bit.
@@ -217,22 +283,13 @@ def number(name: str, kind: Any, values: Any, weight: Array | None = None) -> Co
     size = float(np.abs(known).max()) or 1.0  # divided by it, because squares of large numbers overflow
     centred = known / size - np.average(known / size, weights=total)
     scale = size * float(np.sqrt(np.average(centred**2, weights=total)))
-    return Column(
-        name,
-        kind,
-        fill=float(0.5 * middle[0] + 0.5 * middle[1]),
-        scale=(scale or 1.0) if gaps else None,
-        positions=(0,),
-    )
+    fill = float(0.5 * middle[0] + 0.5 * middle[1])
+    return Column(name, kind, fill=fill, scale=(scale or 1.0) if gaps else None, positions=(0,))
 
 
-def category(name: str, seen: set[Any], order: list[Any] | None) -> Column:
+def category(name: str, seen: set[Any]) -> Column:
     """Return the record of a category; ``positions`` is not empty if it has two levels or more."""
-    if order is None:
-        levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
-    else:
-        levels = [level for level in map(level_of, order) if level in seen]
+    check_levels(name, len(seen))
+    levels = sorted(seen - {None}, key=lambda level: (isinstance(level, str), level))
     levels += [None] * (None in seen)
-    check_levels(name, len(levels))
-    kind: Any = "category" if order is None else "ordered"
-    return Column(name, kind, tuple(levels), positions=(0,) if len(levels) > 1 else ())
+    return Column(name, "category", tuple(levels), positions=(0,) if len(levels) > 1 else ())

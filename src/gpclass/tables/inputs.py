@@ -6,21 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.tables.encoder import Encoder
-from gpclass.tables.kinds import names_columns, warn_of_identifiers
-from gpclass.tables.reading import (
-    as_table,
-    columns_of,
-    is_frame,
-    is_missing,
-    kind_of,
-    numbers_of,
-    type_of,
-    values_of,
-)
-from gpclass.validation import check_inputs
-
-NUMERIC = ("number", "truth")  # kinds of columns that are not coded
+from gpclass.tables.encoder import NUMERIC, Encoder
+from gpclass.tables.kinds import is_explicit, warn_of_identifiers
+from gpclass.tables.reading import Values, as_table, columns_of
+from gpclass.validation import check_inputs, is_missing
 
 
 def read_inputs(
@@ -44,8 +33,13 @@ def read_inputs(
         encoder = getattr(estimator, "encoder_", None)
         if encoder is not None:
             return encoder.code(X)
-        if vectors:
-            _refuse_tables(X)
+        numeric = not vectors or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf")
+        for column in () if numeric else columns_of(X):
+            if column.kind not in NUMERIC:
+                raise ValueError(
+                    f"Column {column.name!r} of X has the type {column.type} ({column.kind}), and the training rows "
+                    "had numbers: convert it first."
+                )
         return check_inputs(estimator, X, **options)
     given, estimator.encoder_, y = estimator.categorical_features, None, plain_labels(y)
     if not vectors or not needs_coding(X, given):
@@ -67,7 +61,7 @@ def plain_labels(y: Any) -> Any:
     is_plain = dtype is None or (isinstance(dtype, np.dtype) and dtype.kind != "O")
     if is_plain or len(y.shape) != 1:
         return y
-    labels = values_of(y)
+    labels = Values("y", y).objects
     if missing := [i for i, label in enumerate(labels) if is_missing(label)]:
         raise ValueError(f"Input y contains NaN or None in row {missing[0]}: drop the rows without a label.")
     one_kind = len({type(label) for label in labels}) == 1
@@ -85,29 +79,8 @@ def needs_coding(X: Any, categorical_features: Any = "from_dtype") -> bool:
     (False, True, True)
     """
     X = as_table(X)
-    if not _is_table(X):
-        return False
-    if names_columns(categorical_features):
-        return True
-    if not is_frame(X) and X.dtype.kind in "biuf":
-        return bool(np.isnan(X).any())
-    return any(
-        kind_of(column) not in NUMERIC or np.isnan(numbers_of(column, "number")).any()
-        for column in columns_of(X)[1]
-    )
-
-
-def _is_table(X: Any) -> bool:
-    matrix = isinstance(X, np.ndarray) and X.ndim == 2 and X.size > 0
-    return is_frame(X) or (matrix and X.dtype.kind in "biufOUmM")
-
-
-def _refuse_tables(X: Any) -> None:
-    """Raise an error that names the column if X has a column that is not numeric, unlike the training rows."""
-    for name, column in zip(*columns_of(X), strict=True) if _is_table(X) else ():
-        kind = kind_of(column)
-        if kind not in NUMERIC:
-            raise ValueError(
-                f"Column {name!r} of X has the type {type_of(column)} ({kind}), and the training rows had numbers: "
-                "convert it first."
-            )
+    if is_explicit(categorical_features):
+        return bool(columns_of(X))
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return X.ndim == 2 and bool(np.isnan(X).any())
+    return any(column.kind not in NUMERIC or np.isnan(column.numbers()).any() for column in columns_of(X))

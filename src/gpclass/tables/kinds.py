@@ -11,7 +11,7 @@ import numpy as np
 
 from gpclass.core.checks import check_option, is_integer
 from gpclass.core.protocols import Array
-from gpclass.tables.reading import is_frame, is_missing, kind_of, type_of, values_of
+from gpclass.tables.reading import Values
 
 MOST_LEVELS = 255  # maximum number of levels of a category, as in HistGradientBoosting
 FEW_LEVELS = 20  # up to this many different texts are categories, regardless of their form
@@ -73,46 +73,52 @@ class ColumnTypeError(ColumnError, TypeError):
     """A column of values that are neither numbers, text, truth values nor dates."""
 
 
-def names_columns(categorical_features: Any) -> bool:
+def is_explicit(categorical_features: Any) -> bool:
     """Return whether the user selects categorical columns explicitly, even an empty list of them."""
-    given = categorical_features
-    return given is not None and not (isinstance(given, str) and given == "from_dtype")
+    return categorical_features is not None and not np.array_equal(categorical_features, "from_dtype")
 
 
-def chosen_columns(categorical_features: Any, X: Any, names: Sequence[str]) -> set[int]:
-    """Return the positions of the columns that the user names as categories."""
-    given = categorical_features
-    if not names_columns(given):
+def chosen_columns(categorical_features: Any, names: Sequence[str], *, named: bool) -> set[int]:
+    """Return the positions of the columns that the user selects as categories, by name only if they are ``named``."""
+    given, n = categorical_features, len(names)
+    if not is_explicit(given):
         return set()
     chosen = np.atleast_1d(np.asarray(given))
-    mask = chosen.dtype == bool and np.shape(given) == (len(names),)
-    expected = f"'from_dtype', names or indices of columns, a mask of {len(names)} truth values, or None"
+    mask = chosen.dtype == bool and np.shape(given) == (n,)
+    expected = f"'from_dtype', names or indices of columns, a mask of {n} truth values, or None"
     fine = chosen.ndim == 1 and (mask or all(isinstance(c, str) or is_integer(c) for c in chosen.tolist()))
     check_option("categorical_features", given, fine, expected)
     if mask:
         return set(np.flatnonzero(chosen).tolist())
-    return {_position(each, names if is_frame(X) else [], len(names)) for each in chosen.tolist()}
+    places: dict[Any, int] = {i - k: i for i in range(n) for k in (0, n)}
+    places |= {name: i for i, name in enumerate(names) if named}
+    if unknown := [each for each in chosen.tolist() if each not in places]:
+        known = f"the columns {', '.join(map(repr, names))}" if named else f"{n} columns without names"
+        raise ValueError(
+            f"categorical_features has {unknown[0]!r}, and X has {known}: give one of its columns."
+        )
+    return {places[each] for each in chosen.tolist()}
 
 
-def _position(chosen: Any, names: Sequence[str], n_columns: int) -> int:
-    if isinstance(chosen, str) and chosen in names:
-        return list(names).index(chosen)
-    if is_integer(chosen) and -n_columns <= chosen < n_columns:
-        return int(chosen) % n_columns
-    known = f"the columns {', '.join(map(repr, names))}" if names else f"{n_columns} columns without names"
-    raise ValueError(f"categorical_features has {chosen!r}, and X has {known}: give one of its columns.")
+def kinds_of(columns: Sequence[Values], categorical_features: Any, *, named: bool) -> list[str]:
+    """Return "number", "date", "duration" or "category" for each column; ``named`` if users know their names."""
+    chosen = chosen_columns(categorical_features, [column.name for column in columns], named=named)
+    categories = categorical_features is not None
+    return [
+        kind_at_fit(column, chosen=i in chosen, categories=categories) for i, column in enumerate(columns)
+    ]
 
 
-def kind_at_fit(name: str, column: Any, *, chosen: bool, categories: bool) -> str:
+def kind_at_fit(column: Values, *, chosen: bool, categories: bool) -> str:
     """Return "number", "date", "duration" or "category"; raise if the column cannot be used.
 
     ``chosen`` says whether the user named the column as a category, and ``categories`` whether text may be one.
     """
-    kind = "category" if chosen else kind_of(column)
+    kind = "category" if chosen else column.kind
     if kind == "other":
-        types = sorted({type(v).__name__ for v in values_of(column) if not is_missing(v)})
+        types = sorted({type(value).__name__ for value in column.present})
         raise ColumnTypeError(
-            name,
+            column.name,
             f"contains values of the type{'s' * (len(types) > 1)} {', '.join(types)}, but the argument must be a "
             "string, a number, a truth value or a date, of one kind in all rows",
             "other",
@@ -120,9 +126,9 @@ def kind_at_fit(name: str, column: Any, *, chosen: bool, categories: bool) -> st
     if not categories and kind in ("truth", "category"):
         kind = "text"
     if kind == "text":
-        kind = _kind_of_text(name, [v for v in values_of(column) if not is_missing(v)])
+        kind = _kind_of_text(column.name, column.present)
         if kind == "category" and not categories:
-            raise ColumnError(name, f"has text (its type is {type_of(column)})", "text")
+            raise ColumnError(column.name, f"has text (its type is {column.type})", "text")
     return "category" if kind == "truth" else kind
 
 

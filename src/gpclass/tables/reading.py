@@ -1,7 +1,6 @@
-"""Columns of pandas, polars and Arrow tables and of arrays: their names, their types and their values.
+"""Columns of pandas, polars and Arrow tables and of arrays: their names, their kinds and their values.
 
-No package of tables is imported. Each has columns that NumPy converts to numbers and dates, with NaN or NaT where a
-value is missing.
+No package of tables is imported. Each has columns that NumPy converts, with NaN, NaT or None where a value is missing.
 """
 
 from __future__ import annotations
@@ -9,24 +8,36 @@ from __future__ import annotations
 import datetime
 import decimal
 import numbers
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.validation import is_missing
 
 # Kinds of NumPy's types. Columns of objects have the kind of their values.
 KINDS = {"b": "truth", "M": "date", "m": "duration"}
 KINDS |= dict.fromkeys("fiu", "number") | dict.fromkeys("TU", "text")
-CATEGORIES = ("categ", "enum", "dictionary")  # beginnings of the names of categorical types
-DATES, DURATIONS = (datetime.date, np.datetime64), (datetime.timedelta, np.timedelta64, datetime.time)
 NUMBERS = (numbers.Real, decimal.Decimal, np.bool_)
-DAY = np.timedelta64(1, "D")
+TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
+    ("truth", (bool, np.bool_)),
+    ("date", (datetime.date, np.datetime64)),
+    # before numbers, because numpy.timedelta64 is one of NumPy's integers
+    ("duration", (datetime.timedelta, np.timedelta64, datetime.time)),
+    ("number", NUMBERS),
+    ("text", (str, *NUMBERS)),
+)
+CATEGORIES = ("categ", "enum", "dictionary")  # beginnings of the names of categorical types
 
 
-def is_frame(X: Any) -> bool:
-    """Return whether X is a table with names of columns."""
-    return hasattr(X, "columns") and hasattr(X, "shape")
+class TakesTables:
+    """An estimator that takes tables with categories and missing values."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = tags.input_tags.categorical = True
+        return tags
 
 
 def as_table(X: Any) -> Any:
@@ -34,13 +45,15 @@ def as_table(X: Any) -> Any:
 
     Masked values of an array of numbers are missing. Columns of the same name are refused.
     """
+    if isinstance(X, np.ndarray):
+        masked = isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf"
+        return np.ma.filled(X.astype(float), np.nan) if masked else X
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
     if is_frame(X):
         names = list(X.column_names if hasattr(X, "column_names") else X.columns)
-        if len(set(names)) < len(names):
-            twice = next(name for name in names if names.count(name) > 1)
-            raise ValueError(f"X has several columns called {twice!r}: give them different names.")
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise ValueError(f"X has several columns called {twice[0]!r}: give them different names.")
         return X
     if type(X) is dict or (isinstance(X, list | tuple) and any(type(row) is dict for row in X)):
         raise ValueError(
@@ -52,8 +65,6 @@ def as_table(X: Any) -> Any:
             "Expected a 2-dimensional container, but X is one column or row (a Series): give X.to_frame() "
             "for a column, or X.to_frame().T for a row."
         )
-    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf":
-        return np.ma.filled(X.astype(float), np.nan)
     if not isinstance(X, list | tuple):
         return X
     try:
@@ -63,80 +74,76 @@ def as_table(X: Any) -> Any:
         return X
 
 
-def columns_of(X: Any) -> tuple[list[str], list[Any]]:
-    """Return the names of the columns of a table or a matrix, x0, x1, ... if it has none, and the columns."""
+def is_frame(X: Any) -> bool:
+    """Return whether X is a table with names of columns."""
+    return hasattr(X, "columns") and hasattr(X, "shape")
+
+
+class Values:
+    """A column of a table: its name, the name of its type, and its values as a NumPy array."""
+
+    def __init__(self, name: str, column: Any) -> None:
+        self.name = name
+        self.type = str(column.type if hasattr(column, "type") else column.dtype)
+        if self.type.startswith("period"):  # of pandas: the first moments
+            column = column.dt.to_timestamp()
+        elif self.type.startswith("dictionary"):  # of Arrow: NumPy would take missing values for levels
+            column = np.array(
+                (column.to_pylist if hasattr(column, "to_pylist") else column.tolist)(), dtype=object
+            )
+        self.array = np.asarray(column)
+
+    @cached_property
+    def objects(self) -> list[Any]:
+        """The values as Python objects."""
+        kind = self.array.dtype.kind
+        return list((self.array.astype(f"{kind}8[us]") if kind in "mM" else self.array).tolist())
+
+    @cached_property
+    def present(self) -> list[Any]:
+        """The values that are not missing."""
+        return [value for value in self.objects if not is_missing(value)]
+
+    @cached_property
+    def kind(self) -> str:
+        """Whether it is a "number", "truth", "category", "text", "date", "duration" or "other".
+
+        Texts and numbers together are text, missing values have no kind, and a time of day is a duration.
+        """
+        if self.type.lower().startswith(CATEGORIES):
+            return "category"
+        if kind := KINDS.get(self.array.dtype.kind):
+            return kind
+        if not (types := set(map(type, self.present))):
+            return "number"
+        return next((kind for kind, known in TYPES if all(issubclass(t, known) for t in types)), "other")
+
+    def numbers(self, kind: str = "number") -> Array:
+        """Return the values as floats, NaN where one is missing; dates and durations are in days, dates in UTC."""
+        values: Any = self.array
+        if values.dtype.kind not in "biufmM":
+            values = [_plain(value) for value in self.objects]
+        if kind == "number":
+            return np.asarray(values, dtype=float)
+        if kind == "date":
+            values = np.asarray(values, dtype="datetime64[us]") - np.datetime64(0, "us")
+        return np.asarray(values, dtype="timedelta64[us]") / np.timedelta64(1, "D")
+
+
+def columns_of(X: Any) -> list[Values]:
+    """Return the columns of a table or a matrix, called x0, x1, ... if they have no names; none of anything else."""
     if hasattr(X, "iloc"):
-        columns, names = [X.iloc[:, i] for i in range(X.shape[1])], list(X.columns)
+        names, columns = list(X.columns), [X.iloc[:, i] for i in range(X.shape[1])]
     elif hasattr(X, "get_columns"):  # polars
-        columns, names = X.get_columns(), X.columns
+        names, columns = X.columns, X.get_columns()
     elif is_frame(X):
-        columns, names = X.columns, X.column_names
+        names, columns = X.column_names, X.columns
     else:
-        columns, names = list(X.T), []
+        matrix = isinstance(X, np.ndarray) and X.ndim == 2 and X.size > 0 and X.dtype.kind in "biufOUTmM"
+        names, columns = [], list(X.T) if matrix else []
     if not all(isinstance(name, str) for name in names) or not names:
         names = [f"x{i}" for i in range(len(columns))]
-    return names, columns
-
-
-def type_of(column: Any) -> str:
-    """Return the name of the type of a column."""
-    return str(column.type if hasattr(column, "type") else column.dtype)
-
-
-def kind_of(column: Any) -> str:
-    """Return "number", "truth", "category", "text", "date", "duration" or "other".
-
-    Texts and numbers together are text, missing values have no kind, and a time of day is a duration.
-    """
-    if type_of(column).lower().startswith(CATEGORIES):
-        return "category"
-    if kind := KINDS.get(_array(column).dtype.kind):
-        return kind
-    types = {type(value) for value in values_of(column) if not is_missing(value)}
-    for kind, known in (
-        ("truth", (bool, np.bool_)),
-        ("date", DATES),
-        ("duration", DURATIONS),  # before numbers, because numpy.timedelta64 is one of NumPy's integers
-        ("number", NUMBERS),
-        ("text", (str, *NUMBERS)),
-    ):
-        if types and all(issubclass(each, known) for each in types):
-            return kind
-    return "other" if types else "number"
-
-
-def _array(column: Any) -> Any:
-    """Return a column as NumPy converts it; periods of pandas are their first moments."""
-    return np.asarray(column.dt.to_timestamp() if type_of(column).startswith("period") else column)
-
-
-def values_of(column: Any) -> list[Any]:
-    """Return the values of a column as Python objects."""
-    for name in ("tolist", "to_list", "to_pylist"):
-        if hasattr(column, name):
-            return list(getattr(column, name)())
-    return list(column)
-
-
-def is_missing(value: Any) -> bool:
-    """Return whether a value is None, NaN, NaT or pandas' NA."""
-    if isinstance(value, str):
-        return False
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, numbers.Number | np.generic) and bool(value != value)
-
-
-def numbers_of(column: Any, kind: str) -> Array:
-    """Return a column as floats, NaN where a value is missing; dates and durations are in days, dates in UTC."""
-    values: Any = _array(column)
-    if values.dtype.kind not in "biufmM":
-        values = [_plain(value) for value in values_of(column)]
-    if kind == "number":
-        return np.asarray(values, dtype=float)
-    if kind == "date":
-        values = np.asarray(values, dtype="datetime64[us]") - np.datetime64(0, "us")
-    return np.asarray(np.asarray(values, dtype="timedelta64[us]") / DAY, dtype=float)
+    return [Values(name, column) for name, column in zip(names, columns, strict=True)]
 
 
 def _plain(value: Any) -> Any:
@@ -148,15 +155,3 @@ def _plain(value: Any) -> Any:
     if getattr(value, "tzinfo", None) is not None:
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
     return value
-
-
-def order_of(column: Any) -> list[Any] | None:
-    """Return the levels of an ordered categorical column in their order; None for any other column."""
-    if hasattr(column, "cat") and getattr(column.dtype, "ordered", False):  # pandas
-        return list(column.cat.categories)
-    if type_of(column).startswith("Enum"):  # polars
-        return list(column.dtype.categories)
-    if getattr(getattr(column, "type", None), "ordered", False):  # Arrow
-        chunk = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-        return list(getattr(chunk, "chunk", lambda i: chunk)(0).dictionary.to_pylist())
-    return None

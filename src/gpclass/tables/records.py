@@ -12,7 +12,8 @@ import numpy as np
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
 from gpclass.tables.kinds import ColumnError
-from gpclass.tables.reading import is_missing, kind_of, numbers_of, type_of, values_of
+from gpclass.tables.reading import Values
+from gpclass.validation import Where, is_missing
 
 HALF = math.sqrt(0.5)  # gives codes of different levels the distance one
 # Kinds of columns that can be read as the kind of the training rows; a file may store numbers or dates as text.
@@ -32,10 +33,10 @@ class Column:
     ----------
     name : str
         Name of the column.
-    kind : {"number", "date", "duration", "category", "ordered"}
+    kind : {"number", "date", "duration", "category"}
         Dates are days since 1970 in UTC, and durations are days.
     levels : tuple
-        Levels of a category, in their order if it is ordered; the last one is None if missing values are a level.
+        Levels of a category, sorted; the last one is None if missing values are a level.
     fill : float or None
         Median of a number, which replaces missing values.
     scale : float or None
@@ -51,7 +52,7 @@ class Column:
     """
 
     name: str
-    kind: Literal["number", "date", "duration", "category", "ordered"]
+    kind: Literal["number", "date", "duration", "category"]
     levels: tuple[Any, ...] = ()
     fill: float | None = None
     scale: float | None = None
@@ -76,10 +77,10 @@ class Column:
             return [self.name, f"{self.name}=missing"][: self.width]
         return [f"{self.name}={'missing' if level is None else level}" for level in self.levels]
 
-    def code(self, column: Any, out: Array) -> int:
+    def code(self, column: Values, out: Array) -> int:
         """Write the code of a column into an array of zeros, and return the number of values that are new."""
         if self.is_numeric:
-            numbers = finite_numbers(self.name, column, self.kind)
+            numbers = finite_numbers(column, self.kind)
             gaps = np.isnan(numbers)
             out[:, 0] = numbers
             out[gaps, 0] = self.fill
@@ -87,10 +88,9 @@ class Column:
                 return int(gaps.sum())
             out[:, 1] = self.scale * gaps
             return 0
-        values, keys = levels_of(self.name, column)
         place = {level: i for i, level in enumerate(self.levels)}
-        codes = {value: _place(key, place) for value, key in keys.items()}
-        found = np.array([codes[value] for value in values], dtype=np.intp)
+        codes = {value: _place(level, place) for value, level in levels_of(column).items()}
+        found = np.array([codes[value] for value in column.objects], dtype=np.intp)
         known = np.flatnonzero(found >= 0)
         out[known, found[known]] = HALF
         return len(found) - len(known)
@@ -126,39 +126,35 @@ def _place(level: Any, known: Mapping[Any, int]) -> int:
     return next((known[other] for other in others if other in known), -1)
 
 
-def finite_numbers(name: str, column: Any, kind: str) -> Array:
+def finite_numbers(column: Values, kind: str, where: Where = "row {}".format) -> Array:
     """Return the numbers of a column, NaN where they are missing; raise for infinity and for anything else."""
-    found = kind_of(column)
-    if found not in READABLE[kind] and not all(map(is_missing, values_of(column))):
-        what = f"has the type {type_of(column)} ({found}), and the training rows had {kind}s"
-        raise ColumnError(name, what, "conversion")
+    if column.kind not in READABLE[kind] and column.present:
+        what = f"has the type {column.type} ({column.kind}), and the training rows had {kind}s"
+        raise ColumnError(column.name, what, "conversion")
     try:
-        values = numbers_of(column, kind)
+        values = column.numbers(kind)
     except (TypeError, ValueError) as error:
         what = f"cannot be read as {kind}s, as in the training rows ({error})"
-        raise ColumnError(name, what, "conversion") from None
+        raise ColumnError(column.name, what, "conversion") from None
     infinite = np.isinf(values)
     if infinite.any():
-        raise ValueError(
-            f"Input X contains infinity (inf) in row {int(np.argmax(infinite))}, column {name!r}: replace it by a "
-            "number, or by NaN."
-        )
+        place = f"{where(int(np.argmax(infinite)))}, column {column.name!r}"
+        raise ValueError(f"Input X contains infinity (inf) in {place}: replace it by a number, or by NaN.")
     return values
 
 
-def levels_of(name: str, column: Any) -> tuple[list[Any], dict[Any, Any]]:
-    """Return the values of a column, and the level of each distinct value: text, a number, or None if missing."""
-    values = values_of(column)
+def levels_of(column: Values) -> dict[Any, Any]:
+    """Return the level of each distinct value of a column: text, a number, or None if it is missing."""
     try:
-        return values, {value: level_of(value) for value in set(values)}
+        return {value: _level(value) for value in set(column.objects)}
     except TypeError:
         raise ValueError(
-            f"Column {name!r} of X has lists or other values that cannot be levels of a category: drop or convert it."
+            f"Column {column.name!r} of X has lists or other values that cannot be levels of a category: drop or "
+            "convert it."
         ) from None
 
 
-def level_of(value: Any) -> Any:
-    """Return a value as a level: text, a number, or None if it is missing."""
+def _level(value: Any) -> Any:
     if is_missing(value):
         return None
     if isinstance(value, np.generic):
