@@ -181,6 +181,19 @@ def test_two_classes_with_inducing_inputs(inference):
     assert_agrees(GaussianProcessClassifier(9.0 * RBF(), optimizer=None, **settings).fit(X, y), X)
 
 
+def test_two_classes_in_one_model():
+    X, y = data()
+    assert_agrees(GaussianProcessClassifier(9.0 * RBF(), likelihood="softmax", optimizer=None).fit(X, y), X)
+
+
+@pytest.mark.parametrize(("likelihood", "inference"), [("softmax", "laplace"), ("multiprobit", "vi")])
+def test_two_coupled_functions_are_refused(likelihood, inference):
+    X, y = data()
+    clf = GaussianProcessClassifier(9.0 * RBF(), likelihood=likelihood, inference=inference, optimizer=None)
+    with pytest.raises(OnnxExportError, match="2 classes in one model"):
+        to_onnx(clf.fit(X, y))
+
+
 @pytest.mark.parametrize(
     "labels",
     [np.array([5, -3, 2]), np.array(["low", "mid", "höch"]), np.array([0.0, 1.0, 4.0])],
@@ -222,7 +235,6 @@ def test_what_has_no_form_is_named():
         ({"likelihood": "softmax", "inference": "laplace"}, "mackay"),
         ({"kernel": PairwiseKernel(), "integration": "map", "inference": "laplace"}, "PairwiseKernel"),
         ({"inference": "laplace"}, "4 classes"),
-        ({"inference": "vi", "likelihood": "softmax"}, "latent function"),
         ({"integration": "monte_carlo", "inference": "laplace"}, "monte_carlo"),
         ({"kernel": NeuralNetwork(), "integration": "map", "inference": "laplace"}, "NeuralNetwork"),
         ({"kernel": Matern(nu=0.7), "integration": "map", "inference": "laplace"}, "kv"),

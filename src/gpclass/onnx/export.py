@@ -37,9 +37,9 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     Parameters
     ----------
     estimator : GaussianProcessClassifier
-        Fitted by an approximation, with one model of all classes. Models with a latent function for each
-        class need ``integration="mackay"`` or ``"map"``. The kernel may have stationary and linear kernels, constants,
-        sums, products and ``Columns``.
+        Fitted by an approximation, with one model of all classes. Three or more classes, and two whose latent
+        functions are coupled (multinomial probit, softmax by Laplace's method), need ``integration="mackay"`` or
+        ``"map"``. The kernel may have stationary and linear kernels, constants, sums, products and ``Columns``.
     path : str or path, default=None
         File to which the graph is also written.
 
@@ -137,14 +137,17 @@ def _probabilities(estimator: Any, X: Value) -> Value:
             f"The likelihood {model.likelihood!r} has no ONNX form: use 'probit' or 'logit' for two classes, "
             "'multiprobit' or 'softmax' for more."
         )
-    if route == "exact" and kind not in (Logit, Probit):
+    coupled = getattr(model.posterior, "coupled", False)
+    if route == "exact" and (model.n_classes > 2 or coupled):
         raise OnnxExportError(
-            f"The exact probabilities of {model.n_classes} classes with a latent function each have no ONNX form: "
-            "export after set_params(integration='mackay')."
+            f"The exact probabilities of {model.n_classes} classes in one model have no ONNX form: export after "
+            "set_params(integration='mackay')."
         )
     mean, var = _moments(model.posterior, X, variances=route != "map")
     if route == "exact":
-        p = logistic(mean[0], var[0]) if kind is Logit else normal(mean[0] / np.sqrt(var[0] + 1.0))
+        # Two independent latent functions are replaced by their difference; each adds noise of variance one to the probit.
+        f, v = (mean[0], var[0]) if len(mean) == 1 else (mean[1] - mean[0], var[0] + var[1])
+        p = logistic(f, v) if kind in (Logit, Softmax) else normal(f / np.sqrt(v + float(len(mean))))
     else:
         if route == "mackay":
             rate = 1.0 / model.likelihood.probit_scale**2
