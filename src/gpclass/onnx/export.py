@@ -145,7 +145,7 @@ def _probabilities(estimator: Any, X: Value) -> Value:
         )
     mean, var = _moments(model.posterior, X, variances=route != "map")
     if route == "exact":
-        # Two independent latent functions are replaced by their difference; each adds noise of variance one to the probit.
+        # Two independent functions are replaced by their difference, and each adds a variance of one to the probit.
         f, v = (mean[0], var[0]) if len(mean) == 1 else (mean[1] - mean[0], var[0] + var[1])
         p = logistic(f, v) if kind in (Logit, Softmax) else normal(f / np.sqrt(v + float(len(mean))))
     else:
