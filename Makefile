@@ -89,7 +89,8 @@ minimum: ## run the tests with the oldest versions of numpy, scipy and scikit-le
 	  'threadpoolctl>=3.1'
 	.venv-minimum/bin/python -m pytest -q -n $(JOBS) \
 	  tests/core tests/inference tests/kernels tests/likelihoods tests/priors tests/sparse tests/plotting/test_contour.py \
-	  tests/cli/test_fit.py tests/cli/test_predict.py tests/test_estimator.py tests/test_scikit_learn.py
+	  tests/cli/test_fit.py tests/cli/test_predict.py tests/test_estimator.py tests/test_scikit_learn.py \
+	  tests/test_any_likelihood.py tests/test_likelihoods.py tests/test_likelihood_accuracy.py
 
 clean: ## remove the virtual environment and everything built or cached
 	rm -rf $(VENV) $(PEERS) .venv-minimum build dist htmlcov docs/_build docs/generated docs/gallery docs/_static/mathjax

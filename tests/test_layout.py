@@ -251,3 +251,12 @@ def test_no_assert_is_left_for_a_user_to_meet():
         if isinstance(node, ast.Assert) and not dotted(path).startswith("testing.")
     }
     assert not found
+
+
+def test_tests_mirror_the_source():
+    """A test file in a package is named after its module; tests of several modules together are in tests/ itself."""
+    here = Path(__file__).parent
+    tests = [path.relative_to(here) for path in here.glob("*/**/test_*.py")]
+    assert tests
+    strays = [str(t) for t in tests if not (PACKAGE / t.with_name(t.name.removeprefix("test_"))).exists()]
+    assert not strays, "Name these after a module in the same package, or move them to tests/."

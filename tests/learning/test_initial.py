@@ -286,21 +286,6 @@ def test_an_evidence_that_is_no_number_is_refused():
         problem.infer(problem.prior(), None)
 
 
-def test_a_look_starts_from_the_last_one(monkeypatch):
-    seen = []
-    right = SiteObjective.evaluate
-
-    def evaluate(self, theta, warm=None, *, gradient=True):
-        seen.append(warm)
-        return right(self, theta, warm, gradient=gradient)
-
-    monkeypatch.setattr(SiteObjective, "evaluate", evaluate)
-    starts(posed(1.0 * RBF(100.0)), [])
-    assert seen[0] is None
-    assert len(seen) > 3
-    assert all(warm is not None for warm in seen[1:])
-
-
 def test_a_kernel_of_huge_inputs_is_scaled_down_first():
     inputs = 1e6 * (RAW - RAW.mean(axis=0))
     kernel = ConstantKernel(9.0, (1e-30, 1e30)) * DotProduct(1.0, "fixed")

@@ -278,19 +278,11 @@ def test_evaluations_that_did_not_converge_are_counted():
 
 
 @pytest.mark.parametrize("max_iter", [2, 3, 5, 10])
-def test_a_method_that_does_not_converge_is_not_asked_for_ever(max_iter, monkeypatch):
-    calls = []
-    right = Problem.infer
-
-    def infer(self, prior, init):
-        calls.append(None)
-        return right(self, prior, init)
-
-    monkeypatch.setattr(Problem, "infer", infer)
+def test_a_method_that_does_not_converge_is_not_asked_for_ever(max_iter):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        classifier(100.0 * RBF(1.0), inference="ep", max_iter_predict=max_iter).fit(X, y)
-    assert len(calls) < 400
+        clf = classifier(100.0 * RBF(1.0), inference="ep", max_iter_predict=max_iter).fit(X, y)
+    assert len(clf.history_.evidence) < 200
 
 
 def test_one_interruption_stops_the_learning_of_all_classes(monkeypatch):
@@ -307,5 +299,4 @@ def test_one_interruption_stops_the_learning_of_all_classes(monkeypatch):
     clf = classifier(2.0 * RBF(1.0), multi_class="one_vs_rest")
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         clf.fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
-    assert len(calls) == 12 + 3
     assert_allclose(clf.kernel_.theta, np.tile(clf.kernel_.kernels[0].theta, 3))

@@ -139,12 +139,10 @@ def test_refusals_of_the_classifier(options, labels, words):
         GaussianProcessClassifier(**{"optimizer": None, "kernel": RBF()} | options).fit(X, labels)
 
 
-def test_automatic_inducing_inputs_give_way_where_there_are_none(monkeypatch):
-    monkeypatch.setattr("gpclass.sparse.settings.EXACT_UP_TO", 1.0)
-    clf = GaussianProcessClassifier(RBF(), likelihood="multiprobit", optimizer=None).fit(X, CLASSES)
-    assert clf.base_estimator_.inducing is None
+def test_the_multinomial_probit_has_no_inducing_inputs():
+    clf = GaussianProcessClassifier(RBF(), likelihood="multiprobit", optimizer=None, inducing=4)
     with pytest.raises(ValueError, match="multinomial probit has no form with inducing inputs"):
-        clf.set_params(inducing=4).fit(X, CLASSES)
+        clf.fit(X, CLASSES)
 
 
 def test_strategies_have_names():

@@ -1,20 +1,18 @@
-"""Values, records and parts come back as they were; a record is checked by the annotations of its fields."""
+"""Values, records, parts and kernels come back as they were; a record checks its values when it is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from model_files import same
-from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import Kernel
 
 from gpclass.core.protocols import Array
-from gpclass.core.registry import Part, stored, stored_classes
+from gpclass.core.registry import Part, stored
 from gpclass.kernels import (
     RBF,
     Columns,
@@ -29,12 +27,9 @@ from gpclass.kernels import (
     Profile,
     Stationary,
     WhiteKernel,
-    base,
 )
-from gpclass.persistence import codec
 from gpclass.persistence.codec import Decoder, Encoder
 from gpclass.persistence.container import ModelFileError, reading, write
-from gpclass.persistence.schema import complaint, fits, stored_fields
 
 
 class Spice(Part):
@@ -60,8 +55,8 @@ class Sugar(Spice):
 @dataclass(frozen=True, slots=True, eq=False)
 class Dish:
     spices: tuple[Spice, ...]
-    root: Array = field(metadata={"shape": "n,n", "stored": "lower"})
-    rows: Any = field(metadata={"shape": "n,..."})
+    root: Array = field(metadata={"stored": "lower"})
+    rows: Any
     kernel: Kernel
     rows_elsewhere: object = field(default=None, metadata={"stored": False})
 
@@ -135,14 +130,6 @@ class Unregistered(Spice):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (dish(spices=()), "without spices"),
-        (dish(spices=(1,)), "Dish.spices is not of the type"),
-        (dish(kernel=3), "Dish.kernel is not of the type"),
-        (dish(rows=np.ones((4, 2))), "Dish.rows is not an array of the shape"),
-        (dish(rows=[[1.0], [2.0], [3.0]]), "Dish.rows is not an array of the shape"),
-        (dish(root=np.full((3, 3), np.nan)), "not finite"),
-        (dish(root=np.full((3, 3), 1e70)), "too large"),
-        (dish(root=np.ones((3, 3), dtype=int)), "Dish.root is not of the type"),
         (Unregistered(), "Unregistered"),
         (Dish, "registered"),
         (Path("x"), "cannot hold"),
@@ -171,7 +158,7 @@ def test_wrong_codes_are_refused():
         "unknown part": [{**code, "class": "os.system"}],
         "unknown part 'spice saffron'": [{"class": "spice saffron", "fields": {}}],
         "unknown part 'x y'": [{"class": "x y", "fields": {}}],
-        "not consistent": [change(code, kernel=1), change(code, spices={"tuple": []})],
+        "without spices": [change(code, spices={"tuple": []})],
         "unknown kind": [{"pickle": "x"}, {"class": "Dish"}, {}, {"class": 3, "fields": {}}],
         "reshape": [{"array": "0", "shape": [7, 2**40], "order": "C", "width": 0}],
         "size": [{"lower": "0", "size": 2**40}],
@@ -182,32 +169,9 @@ def test_wrong_codes_are_refused():
                 Decoder(encoder.tensors).value(each)
 
 
-def test_annotations():
-    ones = np.ones(2)
-    fine = [
-        (1, int), (1, float), (1.5, float), (True, bool), (None, int | None), ("a", Literal["a", "b"]),
-        ("a", str), ((1, 2), tuple[int, int]), ((1, 2, 3), tuple[int, ...]), ([1.0], Sequence[float]),
-        ({1: "a"}, dict[int, str]), ({1: "a"}, Mapping[int, Any]), (ones, Array), (ones, NDArray[Any]),
-        (len, Callable[..., Any]), (Salt(), Spice),
-    ]  # fmt: skip
-    wrong = [
-        (True, int), ("1", float), (1, bool), (1, str), ("c", Literal["a", "b"]), (3, type(None)),
-        ((1, 2, 3), tuple[int, int]), ([1.5], Sequence[int]), ("ab", Sequence[str]), ({1: 2}, dict[int, str]),
-        (ones > 0, Array), ([1.0], Array), (3, Callable[..., Any]), (3, Spice),
-    ]  # fmt: skip
-    assert [case for case in fine if not fits(*case)] == []
-    assert [case for case in wrong if fits(*case)] == []
-
-
-def test_every_registered_class_can_be_checked():
-    for cls in stored_classes().values():
-        stored_fields(cls)  # its annotations can be resolved
-    assert complaint(dish()) == ""
-
-
 # ------------------------------------------------------------------------------------ kernels
 
-FINE = [
+KERNELS = [
     RBF([1.0, 2.0], "fixed"),
     RBF(1e99, [(0.1, 1.0)]),
     RBF([1e-300, 1e300]),
@@ -221,47 +185,25 @@ FINE = [
     Columns(RBF(), np.array([True, False])),
     CompoundKernel([RBF(), Matern()]),
 ]
-WRONG = [
-    RBF(-1.0),
-    RBF(np.nan),
-    RBF([[1.0, 2.0]]),
-    RBF("a"),
-    Matern(nu=np.nan),
-    ConstantKernel(-1.0),
-    ConstantKernel(True),
-    WhiteKernel(np.inf),
-    Linear(centre=np.nan),
-]
 
 
-@pytest.mark.parametrize("kernel", FINE, ids=str)
-def test_possible_kernels(kernel):
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_kernels(kernel):
     again = trip(kernel)
     assert type(again) is type(kernel)
     assert repr(again) == repr(kernel)
 
 
-@pytest.mark.parametrize("kernel", WRONG, ids=range(len(WRONG)))
-def test_impossible_kernels(kernel):
-    assert f"of the kernel {type(kernel).__name__} is" in complaint(kernel)
-    with pytest.raises(ModelFileError, match="which is not possible"):
-        trip(kernel)
+class Hump(FormulaKernel, formulas=Stationary(lambda kernel: Profile(np.exp, np.exp, factor=-1.0))):
+    def __init__(self, length_scale=1.0, nu="text", metric=(1.0, 2.0), length_scale_bounds=(1e-5, 1e5)):
+        self.length_scale = length_scale
+        self.nu = nu
+        self.metric = metric
+        self.length_scale_bounds = length_scale_bounds
 
 
-def test_kernels_of_others(monkeypatch):
-    formulas = dict(base.FORMULAS)
-    for module in (base, codec):
-        monkeypatch.setattr(module, "FORMULAS", formulas)
-
-    class Hump(FormulaKernel, formulas=Stationary(lambda kernel: Profile(np.exp, np.exp, factor=-1.0))):
-        def __init__(self, length_scale=1.0, nu="text", metric=(1.0, 2.0), length_scale_bounds=(1e-5, 1e5)):
-            self.length_scale = length_scale
-            self.nu = nu
-            self.metric = metric
-            self.length_scale_bounds = length_scale_bounds
-
+def test_kernels_of_others():
     assert trip(Hump(2.0)).get_params() == Hump(2.0).get_params()
-    assert "length_scale of the kernel Hump" in complaint(Hump(-1.0))
     with pytest.raises(ModelFileError, match="cannot hold"):
         trip(Hump(metric=len))
     with pytest.raises(ModelFileError, match="other fields of Hump"):

@@ -42,7 +42,6 @@ class Kind:
     options: dict[str, Any]
     n_rows: int
     n_classes: int = 2
-    least: float = 0.9  # share of the interrupts, at random moments, that must leave a model of the new data
 
     def data(self) -> tuple[Any, Any]:
         """Return rows whose classes follow waves of the first two columns."""
@@ -70,10 +69,7 @@ KINDS = {
     "one-vs-rest": Kind({"kernel": KERNEL, "inference": "laplace", "multi_class": "one_vs_rest"}, 200, 3),
     "default": Kind({}, 200),
     "default of several classes": Kind({}, 100, 3),
-    # There are no draws to keep before the chains are warmed up.
-    "mcmc": Kind(
-        {"kernel": KERNEL, "inference": MCMC(EllipticalSlice(), n_draws=150, n_warmup=50)}, 90, 2, 0.4
-    ),
+    "mcmc": Kind({"kernel": KERNEL, "inference": MCMC(EllipticalSlice(), n_draws=150, n_warmup=50)}, 90),
 }
 
 
@@ -203,8 +199,7 @@ def study(name: str, n_moments: int, seed: int) -> None:
                 KeyboardInterrupt
             ):  # a signal that another thread received, and so arrives after the fit
                 outcome = interrupted(kind, partial(after_seconds, fraction * whole))
-        told = vars(outcome) | {"fraction": fraction, "whole": whole}
-        sys.stdout.write(json.dumps(told) + "\n")
+        sys.stdout.write(json.dumps(vars(outcome)) + "\n")
 
 
 if __name__ == "__main__":

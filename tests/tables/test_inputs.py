@@ -173,9 +173,8 @@ def test_files_with_another_table_are_refused(tmp_path):
     for wrong in (clf.encoder_.columns_[:-1], clf.encoder_.columns_[:1] * 5):
         broken = fixed().fit(FRAME, Y)
         broken.encoder_.columns_ = wrong
-        broken.save(tmp_path / "m.gpc")
         with pytest.raises(ModelFileError, match="is not consistent"):
-            gpclass.load(tmp_path / "m.gpc")
+            broken.save(tmp_path / "m.gpc")
 
 
 def test_a_model_of_numbers_refuses_tables_and_gaps():

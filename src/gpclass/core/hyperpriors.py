@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -68,9 +68,9 @@ class LogNormal:
     value free. With a ``scale`` of zero the elements are tied. ``open`` is True if the scale is still to be chosen.
     """
 
-    places: NDArray[np.intp] = field(metadata={"shape": "g"})
-    centre: Array = field(metadata={"shape": "g"})
-    common: float = field(metadata={"stored": "nonfinite"})
+    places: NDArray[np.intp]
+    centre: Array
+    common: float
     scale: float = 0.0
     open: bool = False
 

@@ -57,9 +57,9 @@ class FittedModel:
     learned: Learned | None = None
     sites: AnySites | None = None
     latent_sites: AnySites | None = None
-    loo: Array | None = field(default=None, metadata={"shape": "n,c"})
+    loo: Array | None = None
     # draws of f at the data, with equal weights
-    draws: Array | None = field(default=None, metadata={"shape": "s,n|s,n,c"})
+    draws: Array | None = None
     chains: Chains | None = None
     inducing: InducingReport | None = None
     objective: Objective | None = field(default=None, metadata={"stored": False})

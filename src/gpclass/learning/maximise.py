@@ -56,8 +56,8 @@ class History:
     """Every evaluation of the winning run, in order."""
 
     theta: Array
-    evidence: Array = field(metadata={"shape": "k", "stored": "nonfinite"})
-    gradient_norm: Array = field(metadata={"shape": "k", "stored": "nonfinite"})
+    evidence: Array
+    gradient_norm: Array
 
     def __len__(self) -> int:
         return len(self.evidence)
@@ -73,7 +73,7 @@ class Compared:
 
     model: str
     n_rows: int
-    value: float = field(metadata={"stored": "nonfinite"})
+    value: float
     objective: float
 
 

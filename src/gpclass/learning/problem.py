@@ -6,7 +6,7 @@ the margins of the observed class over the others (multinomial probit), a two-cl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,7 +49,7 @@ class Problem:
     are repeated.
     """
 
-    X: Inputs = field(metadata={"shape": "n,..."})
+    X: Inputs
     y: Array
     weight: Array | None
     kernel: Kernel

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.special import erfcx
+from scipy.stats import kstwobign
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.checks import optional
@@ -14,12 +17,13 @@ from gpclass.core.files import replacing
 from gpclass.decision import TIE, check_cost
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
-from gpclass.onnx.functions import logistic, normal
 from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, OnnxExportError, Value, join
 from gpclass.onnx.kernels import covariances
 from gpclass.posteriors import GaussianProcess
 
 LARGEST = 1_900_000_000  # largest size in bytes; a graph in one file has at most 2 GB
+MIDDLE = 3.75  # t = (x - K) / (x + K) maps x >= 0 to [-1, 1) and makes erfcx nearly a polynomial in t
+DEGREE = 34
 
 
 def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes:
@@ -33,9 +37,9 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     Parameters
     ----------
     estimator : GaussianProcessClassifier
-        Fitted by an approximation, with one model of all classes. Three or more classes need
-        ``integration="mackay"`` or ``"map"``. The kernel may have stationary and linear kernels, constants, sums,
-        products and ``Columns``.
+        Fitted by an approximation, with one model of all classes. Three or more classes, and two whose latent
+        functions are coupled (multinomial probit, softmax by Laplace's method), need ``integration="mackay"`` or
+        ``"map"``. The kernel may have stationary and linear kernels, constants, sums, products and ``Columns``.
     path : str or path, default=None
         File to which the graph is also written.
 
@@ -67,7 +71,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
         )
     check_is_fitted(estimator)
     optional("onnx", "to_onnx()", "onnx")
-    from onnx import TensorProto, checker, helper
+    from onnx import TensorProto, helper
 
     graph = Graph()
     P = graph.apply("Identity", _probabilities(estimator, Value(graph, "X")), output="probabilities")
@@ -100,7 +104,6 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
         ir_version=IR_VERSION,
         producer_name="gpclass",
     )
-    checker.check_model(model)
     out: bytes = model.SerializeToString()
     if path is not None:
         with replacing(path) as file:
@@ -134,31 +137,35 @@ def _probabilities(estimator: Any, X: Value) -> Value:
             f"The likelihood {model.likelihood!r} has no ONNX form: use 'probit' or 'logit' for two classes, "
             "'multiprobit' or 'softmax' for more."
         )
-    if route == "exact" and model.n_classes > 2:
+    coupled = getattr(model.posterior, "coupled", False)
+    if route == "exact" and (model.n_classes > 2 or coupled):
         raise OnnxExportError(
             f"The exact probabilities of {model.n_classes} classes in one model have no ONNX form: export after "
             "set_params(integration='mackay')."
         )
-    mean, cov = _moments(model.posterior, X, variances=route != "map")
+    mean, var = _moments(model.posterior, X, variances=route != "map")
     if route == "exact":
-        return _second_class(kind, mean, cov)
-    if route == "mackay":
-        rate = 1.0 / model.likelihood.probit_scale**2
-        mean = [m / np.sqrt(cov[c, c] * rate + 1.0) for c, m in enumerate(mean)]
-    if len(mean) == 1:
-        p: Value = normal(mean[0]) if kind is Probit else 1.0 / (np.exp(-mean[0]) + 1.0)
-        return join([1.0 - p, p])
-    return _at_values(kind, mean)
+        # Two independent functions are replaced by their difference, and each adds a variance of one to the probit.
+        f, v = (mean[0], var[0]) if len(mean) == 1 else (mean[1] - mean[0], var[0] + var[1])
+        p = logistic(f, v) if kind in (Logit, Softmax) else normal(f / np.sqrt(v + float(len(mean))))
+    else:
+        if route == "mackay":
+            rate = 1.0 / model.likelihood.probit_scale**2
+            mean = [m / np.sqrt(v * rate + 1.0) for m, v in zip(mean, var, strict=True)]
+        if len(mean) > 1:
+            return _at_values(kind, mean)
+        p = normal(mean[0]) if kind is Probit else 1.0 / (np.exp(-mean[0]) + 1.0)
+    return join([1.0 - p, p])
 
 
-def _moments(q: Any, X: Value, variances: bool) -> tuple[list[Value], dict[tuple[int, int], Value]]:
-    """Return means and, if requested, covariances of the latent values f_c, as columns.
+def _moments(q: Any, X: Value, variances: bool) -> tuple[list[Value], list[Value]]:
+    """Return means and, if requested, variances of the latent values f_c, as columns.
 
     With the row k_c of covariances with the inputs, the factors F_c and the root T of the posterior,
 
         mean_c(x) = offset_c + k_c alpha_c
-        cov_cd(x) = [c = d] (k_c(x, x) - |k_c Tᵀ|² - |k_c F_cᵀ|²)                       if they are independent
-        cov_cd(x) = [c = d] (k_c(x, x) - (k_c F_cᵀ)·(k_c T)) + (k_c F_cᵀ)·(k_d F_dᵀ)    if they are coupled
+        var_c(x) = k_c(x, x) - |k_c Tᵀ|² - |k_c F_cᵀ|²               if they are independent
+        var_c(x) = k_c(x, x) - (k_c F_cᵀ)·(k_c T) + |k_c F_cᵀ|²      if they are coupled
     """
     if not isinstance(q, GaussianProcess):
         raise OnnxExportError(
@@ -166,42 +173,27 @@ def _moments(q: Any, X: Value, variances: bool) -> tuple[list[Value], dict[tuple
             "has no ONNX form: fit with inference='vi', 'ep' or 'laplace' and hyperparameters='learn'."
         )
     alpha, width = q.alpha.reshape(len(q.alpha), -1), q.inputs.shape[1] if np.ndim(q.inputs) == 2 else 0
-    functions = range(alpha.shape[1])
-    own = [c % len(q.kernels) for c in functions]  # index of the kernel of each function
-    Ks = [covariances(kernel, X, width, q.inputs) for kernel in q.kernels]
-    offset = np.zeros(len(functions)) if q.offset is None else q.offset
-    mean = [Ks[own[c]] @ alpha[:, c : c + 1] + float(offset[c]) for c in functions]
-    cov: dict[tuple[int, int], Any] = {}
+    offset = np.zeros(q.n_functions) if q.offset is None else q.offset
+    Ks: list[Any] = [covariances(kernel, X, width, q.inputs) for kernel in q.kernels]
+    own = [c % len(Ks) for c in range(q.n_functions)]  # index of the kernel of each function
+    mean = [Ks[k] @ alpha[:, c : c + 1] + float(offset[c]) for c, k in enumerate(own)]
     if not variances:
-        return mean, cov
+        return mean, []
     priors = [covariances(kernel, X, width) for kernel in q.kernels]
-    root = None if q.root is None else np.tril(q.root).astype(float)
-    if root is not None and not q.coupled:
-        whitened = [K @ root.T for K in Ks]
-        priors = [prior - (T * T).sum() for prior, T in zip(priors, whitened, strict=True)]
-    # A class without rows has a factor without rows.
-    Y = [Ks[own[c]] @ F.T.astype(float) if len(F) else Ks[own[c]] * 0.0 for c, F in enumerate(q.factors)]
-    for c in functions:
-        for d in range(c + 1):
-            cov[c, d] = cov[d, c] = (Y[c] * Y[d]).sum() if q.coupled else priors[own[c]] * 0.0
-        reduced = priors[own[c]]
-        if q.factors:
-            reduced = reduced - (Y[c] * (Ks[own[c]] @ root if q.coupled else Y[c])).sum()
-        cov[c, c] = cov[c, c] + np.maximum(reduced, 0.0)
-    return mean, cov
-
-
-def _second_class(kind: type, mean: list[Value], cov: dict[tuple[int, int], Value]) -> Value:
-    """Return the exact probabilities of two classes.
-
-    Two latent functions are replaced by their difference, with twice the noise variance in the probit.
-    """
-    f, var, noise = mean[0], cov[0, 0], 1.0  # ``noise`` is the variance of the probit
-    if len(mean) == 2:
-        f, noise = mean[1] - mean[0], 2.0
-        var = np.maximum(cov[0, 0] + cov[1, 1] - cov[0, 1] * 2.0, 0.0)
-    p: Value = logistic(f, var) if kind in (Logit, Softmax) else normal(f / np.sqrt(var + noise))
-    return join([1.0 - p, p])
+    if q.root is not None:
+        root = np.tril(q.root).astype(float)
+        Ts = [K @ (root if q.coupled else root.T) for K in Ks]
+        if not q.coupled:
+            priors = [prior - (T * T).sum() for prior, T in zip(priors, Ts, strict=True)]
+    var = []
+    for c, k in enumerate(own):
+        v, more = priors[k], 0.0
+        if q.factors and len(q.factors[c]):  # a class without rows has a factor without rows
+            Y = Ks[k] @ q.factors[c].T.astype(float)
+            v = v - (Y * (Ts[k] if q.coupled else Y)).sum()
+            more = (Y * Y).sum() if q.coupled else 0.0
+        var.append(np.maximum(v, 0.0) + more)
+    return mean, var
 
 
 def _at_values(kind: type, f: list[Value]) -> Value:
@@ -221,3 +213,38 @@ def _at_values(kind: type, f: list[Value]) -> Value:
         columns.append(math.prod(factors[1:], start=factors[0]) @ weight[:, None])
     P = join(columns)
     return P / P.sum()
+
+
+# ------------------------------------------------------------ functions that runtimes lack in double precision
+
+
+@cache
+def _erfcx_coefficients() -> Any:
+    """Return Chebyshev coefficients in t of (1 + 2 x) erfcx(x), an analytic function between 1 and 2 / √pi."""
+    t = np.cos(np.pi * (np.arange(2 * DEGREE) + 0.5) / (2 * DEGREE))
+    x = MIDDLE * (1.0 + t) / (1.0 - t)
+    return np.polynomial.chebyshev.chebfit(t, (1.0 + 2.0 * x) * erfcx(x), DEGREE)
+
+
+def normal(z: Value) -> Value:
+    """Return Phi(z), to a relative 1e-14 for z < 0: ½ exp(-x²) erfcx(x) at x = |z| / √2, by Clenshaw's recurrence."""
+    x = np.abs(z) * np.sqrt(0.5)
+    t = (x - MIDDLE) / (x + MIDDLE)
+    lowest, *middle, last = _erfcx_coefficients().tolist()
+    second = t * 0.0  # b_{k+2}, and b_{k+1}
+    first = second + last
+    for c in reversed(middle):
+        first, second = t * 2.0 * first + c - second, first
+    small = (t * first - second + lowest) / (x * 2.0 + 1.0) * np.exp(-(x * x)) * 0.5
+    return (z < 0.0).where(small, 1.0 - small)
+
+
+def logistic(mean: Value, var: Value) -> Value:
+    """Return E[sigma(f)] under N(mean, var), to 1e-12.
+
+    A logistic variable is a normal one times twice a Kolmogorov variable (Andrews & Mallows, 1974), so it is an
+    average of Phi. The trapezoidal rule in the logarithm of the Kolmogorov variable converges exponentially.
+    """
+    scales = np.exp(np.arange(np.log(0.15), np.log(5.2), 0.12))
+    weights = scales * kstwobign.pdf(scales)
+    return normal(mean / np.sqrt(var + 4.0 * scales[None, :] ** 2)) @ (weights / weights.sum())[:, None]

@@ -4,17 +4,23 @@ None, booleans, text, integers, finite floats and lists are stored as such. Anyt
 
     {"class": "Sites", "fields": {"nu": {"array": "0", "shape": [3], "order": "C", "width": 0}, ...}}
 
-Records and parts are read and written by their dataclass fields (see `gpclass.persistence.schema`), kernels by the
-parameters of their constructors, so a new class needs no code here. An array that several values share is
-stored once, including views in other shapes. Texts in arrays are stored as code points.
+Records and parts (`gpclass.core.registry`) are read and written by their dataclass fields, kernels by the parameters of
+their constructors, so a new class needs no code here. The metadata of a field may say more:
+
+    {"stored": False}     the field is left out of files; reading uses its default, which it must have
+    {"stored": "lower"}   a lower triangular matrix; entries above the diagonal are not stored
+
+A method ``check_stored()`` of a class checks the values that were read, and raises ValueError. A posterior evaluates
+itself there, which detects wrong shapes, numbers that are not finite and kernels that cannot be evaluated. An array
+that several values share is stored once, including views in other shapes. Texts in arrays are stored as code points.
 """
 
 from __future__ import annotations
 
 import inspect
 import math
-from dataclasses import is_dataclass
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -26,10 +32,6 @@ from gpclass.core.registry import Part, kinds, parts, stored_classes
 from gpclass.kernels import CompoundKernel
 from gpclass.kernels.base import FORMULAS
 from gpclass.persistence.container import DTYPES, ModelFileError
-from gpclass.persistence.schema import complaint, stored_fields
-
-DEEPEST = 100  # maximum depth of nesting; the terms of a longer sum of kernels can be grouped
-
 
 # ------------------------------------------------------------------------------------ names of classes
 
@@ -39,10 +41,9 @@ def _kernels() -> dict[str, Any]:
     return {cls.__name__: cls for cls in FORMULAS} | lists
 
 
-@cache
-def _distributions() -> dict[str, Any]:
-    found = (getattr(stats, name) for name in dir(stats))
-    return {d.name: d for d in found if isinstance(d, stats.rv_continuous)}
+def _distribution(name: str) -> Any:
+    found = getattr(stats, name, None)
+    return found if isinstance(found, stats.rv_continuous) else None
 
 
 def class_of(name: str) -> Any:
@@ -64,9 +65,12 @@ def name_of(value: Any) -> str | None:
     return name if class_of(name) is cls and not lost else None
 
 
-def fields_of(cls: Any) -> tuple[str, ...]:
-    """Return the names of the fields of a class that files hold."""
-    return tuple(inspect.signature(cls).parameters if issubclass(cls, Kernel) else stored_fields(cls))
+def fields_of(cls: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the names and the metadata of the fields of a class that files hold."""
+    if issubclass(cls, Kernel):
+        return {name: {} for name in inspect.signature(cls).parameters}
+    known = fields(cls) if is_dataclass(cls) else ()
+    return {f.name: f.metadata for f in known if f.metadata.get("stored") is not False}
 
 
 # ------------------------------------------------------------------------------------ save
@@ -79,28 +83,23 @@ class Encoder:
         self.tensors: dict[str, Any] = {}
         self._names: dict[Any, str] = {}  # names by memory address; the tensors keep the memory alive
 
-    def value(self, value: Any, where: str, depth: int = 0) -> Any:
+    def value(self, value: Any, where: str) -> Any:
         """Return a value as JSON; ``where`` names it in errors."""
-        if depth > DEEPEST:
-            raise ModelFileError(
-                f"{where[:80]}... is nested more than {DEEPEST} deep, which a model file cannot hold: group "
-                "its terms, as in (a + b) + (c + d)."
-            )
         if value is None or type(value) in (bool, int, str):
             return value
         if type(value) is float:
             return value if math.isfinite(value) else {"float": repr(value)}
         if type(value) is list:
-            return [self.value(v, f"{where}[{i}]", depth + 1) for i, v in enumerate(value)]
+            return [self.value(v, f"{where}[{i}]") for i, v in enumerate(value)]
         if type(value) is tuple:
-            return {"tuple": self.value(list(value), where, depth)}
+            return {"tuple": self.value(list(value), where)}
         if isinstance(value, dict):
-            return {"dict": self.value([[key, inside] for key, inside in value.items()], where, depth)}
+            return {"dict": self.value([[key, inside] for key, inside in value.items()], where)}
         if type(value) is slice:
-            return {"slice": self.value([value.start, value.stop, value.step], where, depth)}
+            return {"slice": [value.start, value.stop, value.step]}
         if isinstance(value, np.ndarray | np.generic):
             return self._array(np.asarray(value), where)
-        return self._object(value, where, depth)
+        return self._object(value, where)
 
     def _array(self, value: Any, where: str) -> Any:
         if value.dtype.kind == "O":
@@ -120,35 +119,30 @@ class Encoder:
 
     def _tensor(self, flat: Any) -> str:
         key = (flat.__array_interface__["data"][0], flat.nbytes, flat.dtype.str)
-        if key not in self._names:
-            self._names[key] = str(len(self.tensors))
-            self.tensors[self._names[key]] = flat
-        return self._names[key]
+        name = self._names.setdefault(key, str(len(self.tensors)))
+        self.tensors.setdefault(name, flat)
+        return name
 
-    def _object(self, value: Any, where: str, depth: int) -> Any:
+    def _object(self, value: Any, where: str) -> Any:
         dist: Any = getattr(value, "dist", None)
-        known = _distributions().get(getattr(dist, "name", ""))
+        known = _distribution(getattr(dist, "name", ""))
         if known is not None and type(dist) is type(known):
-            inside = self.value([list(value.args), value.kwds], where, depth)
-            return {"distribution": known.name, "parameters": inside}
+            return {
+                "distribution": known.name,
+                "parameters": self.value([list(value.args), value.kwds], where),
+            }
         name = name_of(value)
         if name is None:
             raise refused(where, value, "numbers, text, or a class that is registered for model files")
         code: dict[str, Any] = {}
-        for key in fields_of(type(value)):
+        for key, metadata in fields_of(type(value)).items():
             inside = getattr(value, key)
-            if is_dataclass(value) and _is_lower(type(value), key) and inside is not None:
+            if metadata.get("stored") == "lower" and inside is not None:
                 rows = inside[np.tri(len(inside), dtype=bool)]
                 code[key] = {"lower": self._tensor(rows), "size": len(inside)}
             else:
-                code[key] = self.value(inside, f"{where}.{key}", depth + 1)
-        if sentence := complaint(value):  # checked after the fields, whose errors are more precise
-            raise ModelFileError(f"{where} cannot be saved: {sentence}.")
+                code[key] = self.value(inside, f"{where}.{key}")
         return {"class": name, "fields": code}
-
-
-def _is_lower(cls: Any, name: str) -> bool:
-    return stored_fields(cls)[name][0].metadata.get("stored") == "lower"
 
 
 def refused(where: str, value: Any, expected: str) -> ModelFileError:
@@ -167,58 +161,51 @@ class Decoder:
     def __init__(self, tensors: dict[str, Any]) -> None:
         self.tensors = tensors
 
-    def value(self, code: Any, depth: int = 0) -> Any:
+    def value(self, code: Any) -> Any:
         """Return the value that JSON represents."""
-        if depth > DEEPEST + 5:
-            raise ModelFileError(f"is nested more than {DEEPEST} deep.")
         match code:
             case None | bool() | int() | float() | str():
                 return code
             case list():
-                return [self.value(c, depth + 1) for c in code]
+                return [self.value(c) for c in code]
             case {"float": str(text)}:
                 return float(text)
             case {"tuple": list(items)}:
-                return tuple(self.value(items, depth))
+                return tuple(self.value(items))
             case {"dict": list(pairs)}:
-                return dict(self.value(pairs, depth))
+                return dict(self.value(pairs))
             case {"slice": list(ends)}:
-                return slice(*self.value(ends, depth))
+                return slice(*self.value(ends))
             case {"objects": list(items), "shape": shape}:
-                return np.array([*self.value(items, depth), None], dtype=object)[:-1].reshape(shape)
+                return np.array([*self.value(items), None], dtype=object)[:-1].reshape(shape)
             case {"array": str(name), "shape": shape, "order": order, "width": int(width)}:
                 flat = self.tensors[name]
                 flat = flat.view(f"U{width}") if width else flat
                 return flat.reshape(shape, order=order)[()]
             case {"lower": str(name), "size": int(size)}:
-                return self._lower(self.tensors[name], size)
+                # A triangle of n rows becomes a square, at most twice as large.
+                if size * (size + 1) // 2 != self.tensors[name].size:
+                    raise ModelFileError("has a triangular matrix of an impossible size.")
+                out = np.zeros((size, size), self.tensors[name].dtype)
+                out[np.tri(size, dtype=bool)] = self.tensors[name]
+                return out
             case {"distribution": str(name), "parameters": parameters}:
-                values, options = self.value(parameters, depth)
-                return _distributions()[name](
-                    *map(float, values), **{k: float(v) for k, v in options.items()}
-                )
-            case {"class": str(name), "fields": dict(fields)}:
-                return self._object(name, fields, depth)
+                values, options = self.value(parameters)
+                return _distribution(name)(*map(float, values), **{k: float(v) for k, v in options.items()})
+            case {"class": str(name), "fields": dict(code)}:
+                return self._object(name, code)
         raise ModelFileError("has an incomplete value, or one of an unknown kind.")
 
-    def _lower(self, flat: Any, size: int) -> Any:
-        # A triangle of n rows becomes a square, at most twice as large.
-        if size * (size + 1) // 2 != flat.size:
-            raise ModelFileError("has a triangular matrix of an impossible size.")
-        out = np.zeros((size, size), flat.dtype)
-        out[np.tri(size, dtype=bool)] = flat
-        return out
-
-    def _object(self, name: str, fields: dict[str, Any], depth: int) -> Any:
-        cls = class_of(name)
+    def _object(self, name: str, code: dict[str, Any]) -> Any:
+        cls: Any = class_of(name)
         if cls is None:
             raise ModelFileError(
                 f"has the unknown part {name[:60]!r}: import the module that defines it before loading."
             )
-        if set(fields) != set(fields_of(cls)):
+        if set(code) != set(fields_of(cls)):
             raise ModelFileError(f"has other fields of {cls.__name__} than this version of the class.")
-        values = {key: self.value(code, depth + 1) for key, code in fields.items()}
+        values = {key: self.value(inside) for key, inside in code.items()}
         out = cls(**values)
-        if sentence := complaint(out):
-            raise ModelFileError(f"is not consistent: {sentence}.")
+        if check := getattr(out, "check_stored", None):
+            check()
         return out

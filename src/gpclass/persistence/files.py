@@ -65,14 +65,17 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
     if estimator.encoder_ is not None:
         fitted["encoder_"] = estimator.encoder_.columns_
     encoder = Encoder()
-    document = {
-        "version": VERSION,
-        "params": {name: encoder.value(value, name) for name, value in params.items()},
-        "fitted": {name: encoder.value(value, name) for name, value in fitted.items()},
-        "extra": extra,
-    }
     try:
-        text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+        document = {
+            "version": VERSION,
+            "params": {name: encoder.value(value, name) for name, value in params.items()},
+            "fitted": {name: encoder.value(value, name) for name, value in fitted.items()},
+        }
+        _restored(document, encoder.tensors)  # what `save` writes, `load` can read
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"The classifier cannot be saved: {str(error).removesuffix('.')}.") from None
+    try:
+        text = json.dumps(document | {"extra": extra}, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ModelFileError(f"extra cannot be saved, as it is not JSON: {error}.") from None
     write(path, text, encoder.tensors)
@@ -106,30 +109,26 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
             raise ModelFileError(
                 f"has version {version!s:.20} of the format, and this gpclass reads version {VERSION}: {advice}."
             )
-        decoder = Decoder(tensors)
-        params, fitted = (
-            {k: decoder.value(v) for k, v in document[of].items()} for of in ("params", "fitted")
-        )
-        if not RESULTS <= set(fitted) <= RESULTS | FEATURES:
-            raise ModelFileError("has other attributes than a classifier of this version.")
-        clf = GaussianProcessClassifier(**params)
-        clf.__dict__ |= fitted
-        check_parameters(clf)
-        np.random.default_rng(clf._seed)  # raises an error for an invalid seed
-        if clf.encoder_ is not None:
-            names = getattr(clf, "feature_names_in_", None)
-            clf.encoder_ = tables.Encoder.restored(clf.encoder_, clf.categorical_features, names)
-        _check_whole(clf)
-        return clf, document["extra"]
+        return _restored(document, tensors), document["extra"]
 
 
-def _check_whole(clf: Any) -> None:
-    """Raise unless the numbers of classes and columns match the models."""
+def _restored(document: Mapping[str, Any], tensors: dict[str, Any]) -> GaussianProcessClassifier:
+    """Return the classifier that a document describes; raise an error if its parts do not belong together."""
+    decoder = Decoder(tensors)
+    params, fitted = ({k: decoder.value(v) for k, v in document[of].items()} for of in ("params", "fitted"))
+    if not RESULTS <= set(fitted) <= RESULTS | FEATURES:
+        raise ModelFileError("has other attributes than a classifier of this version.")
+    clf = GaussianProcessClassifier(**params)
+    clf.__dict__ |= fitted
+    check_parameters(clf)
     n_classes, n_inputs = clf.base_estimator_.n_classes, getattr(clf, "n_features_in_", None)
     if clf.n_classes_ != n_classes or np.shape(clf.classes_) != (n_classes,) or n_classes < 2:
         raise ModelFileError("is not consistent: the number of classes cannot be right.")
     if clf.encoder_ is not None:
+        names = getattr(clf, "feature_names_in_", None)
+        clf.encoder_ = tables.Encoder.restored(clf.encoder_, clf.categorical_features, names)
         n_inputs = len(clf.encoder_.groups_) if len(clf.encoder_.columns_) == n_inputs else None
     for model in clf.base_estimator_.models:
         if model.kernel.requires_vector_input and model.posterior.inputs.shape[1:] != (n_inputs,):
             raise ModelFileError("is not consistent: the number of columns cannot be right.")
+    return clf

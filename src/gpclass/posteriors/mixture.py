@@ -36,8 +36,8 @@ class Component:
     """
 
     kernel: Kernel
-    f: Array = field(metadata={"shape": "s,n|s,n,c"})
-    weight: Array = field(metadata={"shape": "s"})
+    f: Array
+    weight: Array
     jitter: float = 0.0
 
     def check_stored(self) -> None:
@@ -51,7 +51,7 @@ class Component:
 class MixtureProcess(Process):
     """f as a process over all inputs, given draws of it at the data."""
 
-    inputs: Inputs = field(metadata={"shape": "n,..."})
+    inputs: Inputs
     components: tuple[Component, ...]
     # The factor of one component is kept; for many there would be too many n x n matrices.
     _last: list[tuple[int, GaussianProcess]] = field(
@@ -59,13 +59,16 @@ class MixtureProcess(Process):
     )
 
     def check_stored(self) -> None:
-        """Raise unless the components match the inputs and their weights sum to one."""
-        shapes = all(each.f.shape[1] == len(self.inputs) > 0 for each in self.components)
+        """Raise unless the draws are finite and match the inputs, and their weights sum to one."""
+        draws = [each.f for each in self.components]
+        shapes = all(f.shape[1] == len(self.inputs) > 0 and np.isfinite(f * f).all() for f in draws)
         total = sum(float(weight.sum()) for weight in self.weights)
         if not (self.components and shapes and abs(total - 1.0) < 1e-6):
-            raise ValueError("The draws do not match the inputs, or their weights do not sum to one.")
+            raise ValueError(
+                "The draws are not finite or do not match the inputs, or their weights do not sum to one."
+            )
         row = self.inputs[:1]
-        if not all(np.isfinite(matrix(each.kernel, row, row)).all() for each in self.components):
+        if not all(np.isfinite(matrix(each.kernel, row, self.inputs)).all() for each in self.components):
             raise ValueError("The covariances of the kernel are not finite.")
 
     @property

@@ -150,13 +150,13 @@ class GaussianProcess(Process):
     """
 
     kernels: tuple[Kernel, ...]
-    inputs: Inputs = field(metadata={"shape": "n,..."})
-    alpha: Array = field(metadata={"shape": "n|n,c"})
-    root: Array | None = field(default=None, metadata={"shape": "n,n", "stored": "lower"})
+    inputs: Inputs
+    alpha: Array
+    root: Array | None = field(default=None, metadata={"stored": "lower"})
     factors: tuple[Array, ...] = ()
     coupled: bool = False
-    offset: Array | None = field(default=None, metadata={"shape": "c"})
-    beta: Array | None = field(default=None, metadata={"shape": "n"})
+    offset: Array | None = None
+    beta: Array | None = None
 
     block_size = 512
 

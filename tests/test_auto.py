@@ -53,17 +53,6 @@ def test_noisy_labels_are_left_to_vi():
     assert isinstance(classifier().fit(X, y).inference_, VI)
 
 
-def test_beyond_a_few_rows_vi_must_be_clearly_better(monkeypatch):
-    from gpclass.learning import strategies
-
-    X, y = noisy_classes(310)
-    for margin, method in ((-1e3, VI), (1e3, Dirichlet)):
-        monkeypatch.setattr(strategies, "CLEARLY", margin)
-        clf = classifier().fit(X, y)
-        assert isinstance(clf.inference_, method)
-        assert len(clf.base_estimator_.problem.X) == 310
-
-
 TWO = {"y": "two"}
 CASES = {
     "two classes": ({}, TWO, VI),
@@ -121,23 +110,3 @@ def test_what_matters_to_one_of_two_methods_is_not_warned_about():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         classifier(max_iter_predict=80).fit(X[::2], y[::2])
-
-
-def test_vi_starts_where_dirichlet_classification_ended(monkeypatch):
-    from gpclass.learning.problem import SiteObjective
-
-    X, y = load_iris(return_X_y=True)
-    seen, whole = [], SiteObjective.evaluate
-
-    def evaluate(self, theta, *args, **options):
-        seen.append((type(self.problem.inference), theta))
-        return whole(self, theta, *args, **options)
-
-    monkeypatch.setattr(SiteObjective, "evaluate", evaluate)
-    classifier().fit(X, y)
-    methods = [method for method, _ in seen]
-    first = methods.index(VI)
-    assert set(methods[:first]) == {Dirichlet}
-    assert set(methods[first:]) == {VI}
-    before = np.array([theta for _, theta in seen[:first]])
-    assert np.abs(before - seen[first][1]).max(axis=1).min() < 1e-12

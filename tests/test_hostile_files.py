@@ -214,6 +214,6 @@ def test_wrong_files_are_refused(blobs, tmp_path):
 
 
 @pytest.mark.slow
-def test_ten_thousand_wrong_files_are_refused(blobs, tmp_path):
-    outcomes = fuzz(blobs, tmp_path / "model", 10_000, seed=2)
-    assert outcomes["refused"] > 5_000
+def test_three_thousand_wrong_files_are_refused(blobs, tmp_path):
+    outcomes = fuzz(blobs, tmp_path / "model", 3_000, seed=2)
+    assert outcomes["refused"] > 1_500

@@ -22,7 +22,7 @@ FAR = 4.5  # standard errors: twenty points, three samplers, two moments
 
 
 def example():
-    path = Path(__file__).parents[2] / "examples" / "exercise.py"
+    path = Path(__file__).parents[1] / "examples" / "exercise.py"
     spec = importlib.util.spec_from_file_location("exercise", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -104,7 +104,7 @@ checkpointed({inference!r}, {path!r})
 @pytest.mark.slow
 def test_a_run_that_is_killed_continues_to_the_same_answer(inference, passes, tmp_path):
     here = Path(__file__).parent
-    places = [str(here.parents[1] / "src"), str(here.parent / "support"), str(here)]
+    places = [str(here.parent / "src"), str(here / "support"), str(here)]
     path = str(tmp_path / "state")
     text = KILLED.format(places=places, inference=inference, passes=passes, path=path)
     dead = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
