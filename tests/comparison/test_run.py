@@ -56,7 +56,7 @@ class Checked(Prior):
     """Has evidence and a check of it."""
 
     def check_approximation(self, n_samples, random_state):
-        return SimpleNamespace(corrected=-n_samples, standard_error=0.25, khat=0.5, missing=None)
+        return SimpleNamespace(corrected=-n_samples, standard_error=0.25, khat=0.5, doubtful=False)
 
 
 class TestRows:

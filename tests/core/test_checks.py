@@ -20,11 +20,7 @@ from gpclass.sparse.settings import Inducing
 
 X, Y = interval()[:2]
 RECORDS = [
-    *(
-        part
-        for kind in ("inference", "sampler", "hyper_sampler", "likelihood")
-        for part in parts(kind).values()
-    ),
+    *(part for kind in ("inference", "sampler", "likelihood") for part in parts(kind).values()),
     Inducing,
     Shrinkage,
 ]
