@@ -39,7 +39,7 @@ def test_all_inputs_inducing_are_the_exact_regressions(name, eps):
     exact = Regressions(X, labels, eps, KERNEL)
     found = fit(labels, X, eps=eps)
     assert_allclose(found.bound, exact.evidence(), rtol=1e-8)
-    mean, cov = inducing_process(found.basis, found.q, found.offset, single=False).latent(NEW)
+    mean, cov = inducing_process(found.basis, found.q, found.offset).latent(NEW)
     right = exact.predict(NEW)
     assert_allclose(mean, right[0], atol=1e-6)
     assert_allclose(np.einsum("icc->ic", cov), right[1], atol=1e-6)

@@ -93,7 +93,7 @@ def test_dirichlet_with_few_inducing_inputs_is_the_fit_without_the_row():
         less[i] -= np.eye(3)[CODES[i]]
         without = Collapsed(Rows(X, less), Targets.at(0.01), 3, np.float64, offset=whole.offset)
         q = without.converge(basis)
-        right = inducing_process(basis, q.q, q.offset, single=False).latent(X[i : i + 1])
+        right = inducing_process(basis, q.q, q.offset).latent(X[i : i + 1])
         assert_allclose(mean[i], right[0][0], atol=1e-8)
         assert_allclose(np.diag(var[i]), right[1][0], atol=1e-8)
 

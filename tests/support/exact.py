@@ -21,7 +21,6 @@ from scipy.linalg import lapack
 from gpclass.core.linalg import pivoted_root
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import Probit
-from gpclass.posteriors.target import checked
 
 MOST_ORTHANT, MOST_NODES = 10, 4e7
 REACH = 8.0  # standard deviations beyond which the mass of a Gaussian is negligible
@@ -59,7 +58,7 @@ def exact_evidence(likelihood: Any, K: Array, y: Array, weight: Array | None = N
     >>> round(exact_evidence(Logit(), K, y), 6)
     -1.215435
     """
-    K, y, w = checked(K, y, weight)
+    w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
     copies = np.rint(w).astype(int)
     if isinstance(likelihood, Probit) and (copies == w).all():
         if copies.sum() <= MOST_ORTHANT:

@@ -261,7 +261,7 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
                 failed.append(
                     f"Sampling was interrupted: the {chains.n_draws} draws so far of each chain are kept."
                 )
-            failed.extend(filter(None, (chains.note, chains.complaint())))
+            failed.extend(filter(None, [chains.complaint()]))
     if not isinstance(given, str | None):
         sampled = [model.chains is not None and model.chains.theta is not None for model in models]
         learned = [model for model, drawn in zip(models, sampled, strict=True) if model.learned and not drawn]

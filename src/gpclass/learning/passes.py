@@ -128,7 +128,7 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
     )
     return FittedModel(
         likelihood=problem.likelihood,
-        posterior=inducing_process(fit.basis, fit.q, fit.offset, single=run.settings.dtype == "float32"),
+        posterior=inducing_process(fit.basis, fit.q, fit.offset),
         kernel=kernel.clone_with_theta(kernel.theta),
         evidence=fit.bound,
         info=Info(fit.gap <= allowed_gap(n_rows), run.passes, fit.gap),
@@ -146,10 +146,10 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
     )
 
 
-def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single: bool) -> Process:
-    """Return q(u) as a process over all inputs; for one function in single precision if requested."""
+def inducing_process(basis: Basis, q: Q, offset: Array | None = None) -> Process:
+    """Return q(u) as a process over all inputs."""
     if len(q.P) == 1:
-        return process(basis, q.P[0], q.mean[:, 0], single=single)
+        return process(basis, q.P[0], q.mean[:, 0])
     return process(basis, q.P, q.mean, offset)
 
 
@@ -165,11 +165,10 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
     )
     basis = make_basis(model.kernel, report.Z, report.jitter)
     fit = engine.converge(basis, report.q, tol=EXACT_NATS * rows.n_rows)
-    single = getattr(model.posterior, "beta", None) is not None
     n_rows = report.n_rows + rows.n_rows
     return replace(
         model,
-        posterior=inducing_process(basis, fit.next_q, fit.offset, single=single),
+        posterior=inducing_process(basis, fit.next_q, fit.offset),
         evidence=(model.evidence or 0.0) + fit.bound,
         info=Info(fit.gap <= allowed_gap(rows.n_rows), fit.passes, fit.gap),
         inducing=replace(
