@@ -171,6 +171,13 @@ def inverse_of(P: Array) -> tuple[Array, float]:
     return C, invert(C)
 
 
+def gram_of_lower(T: Array) -> Array:
+    """Return Tᵀ T for lower triangular T: the inverse of P = L Lᵀ for T = L⁻¹."""
+    out: Array = lapack.dlauum(T.T, lower=0)[0].T
+    mirror(out)
+    return out
+
+
 def pivoted_root(K: Array) -> tuple[Array, Index]:
     """Return A with K = A Aᵀ, and the pivots: the rows of A in this order form a lower triangle.
 

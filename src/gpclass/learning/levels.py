@@ -171,8 +171,8 @@ class Run:
         """Return the leave-one-out log probability of the labels of some rows."""
         if self.scored is None:
             self.scored = self.data.sample(SCORED_ROWS, np.random.default_rng(0))
-        objective = self.objective(replace(level, data=self.scored))
-        step = leave_out(objective, fit.basis.kernel, level.problem.likelihood, fit.next_q, fit.offset)
+        engine = self.objective(replace(level, data=self.scored)).engine
+        step = leave_out(engine, fit.basis, level.problem.likelihood, fit.next_q, fit.offset)
         log_p = np.concatenate(self.scored.total(step).log_proba)
         return log_scores(self.scored.y[copies(self.scored) > 0.0], log_p)
 

@@ -117,7 +117,7 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
         learned = replace(learned, theta=problem.theta, warm=None)
     report = InducingReport(
         Z=fit.basis.Z,
-        q=fit.q,
+        q=Q(fit.q.mean, fit.q.P),  # without factors
         n_rows=n_rows,
         n_inducing=fit.basis.size,
         passes=run.passes,
@@ -173,7 +173,7 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
         info=Info(fit.gap <= allowed_gap(rows.n_rows), fit.passes, fit.gap),
         inducing=replace(
             report,
-            q=fit.next_q,
+            q=Q(fit.next_q.mean, fit.next_q.P),
             n_rows=n_rows,
             passes=report.passes + fit.passes,
             counts=report.counts + fit.counts,
