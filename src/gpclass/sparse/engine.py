@@ -71,6 +71,8 @@ class Q:
 
     def mixed(self, other: Q, share: float) -> Q:
         """Return a Gaussian between this one and another, in the natural parameters P and P mu."""
+        if share == 1.0:
+            return other
         P = (1.0 - share) * self.P + share * other.P
         return solved(P, (1.0 - share) * self.linear + share * other.linear)
 
