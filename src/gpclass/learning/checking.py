@@ -19,7 +19,7 @@ from gpclass.evidence.check import check_approximation, check_draws
 from gpclass.evidence.importance import MOST_VALUES
 from gpclass.kernels import matrix
 from gpclass.learning.fitted import FittedModel, left_out
-from gpclass.learning.levels import engine_of
+from gpclass.learning.levels import POOL_ROWS, engine_of
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 from gpclass.priors.basis import Basis, make_basis
@@ -29,7 +29,6 @@ from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
 
 PLACES = 200  # number of neighbourhoods that are treated exactly
 AROUND = 200  # number of rows in a neighbourhood
-POOL_ROWS = 20_000  # rows from which neighbourhoods are taken
 CLOSE_NATS = 1e-2  # tolerance of the posterior of a neighbourhood: closer ones give the same averages
 ROUNDING = 1e-10  # added to the diagonal of I - h^½ V h^½ because of rounding errors
 

@@ -65,9 +65,7 @@ class Collapsed(Engine):
         passes = 2 if gradient else 1
         if self.report is not None:
             for _ in range(passes):
-                self.report(bound)
-        if self.after is not None:
-            self.after(q)
+                self.report(bound, q)
         residual, none = sums.residual / max(self.data.n_rows, 1), np.zeros(0)
         return Fit(basis, q, q, bound, 0.0, passes, theta, residual, sums.lost, none, sums.counts, offset)
 

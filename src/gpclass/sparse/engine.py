@@ -160,14 +160,13 @@ class InducingReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Engine:
-    """The data and the model; ``report`` is called with the bound after every pass."""
+    """The data and the model; ``report`` is called with the bound after every pass, and its q."""
 
     data: Data
     likelihood: Any
     n_latents: int = 1
     dtype: Any = np.float32
-    report: Callable[[float], None] | None = None
-    after: Callable[[Q], None] | None = None  # called with the next q after every pass
+    report: Callable[[float, Q | None], None] | None = None
     base: Q | None = None  # the prior of q, if it is not N(0, I): the posterior of earlier rows
 
     def converge(
@@ -194,7 +193,7 @@ class Engine:
             sums = self.data.total(self.step(basis, q, gradient=gradient, others=others))
             bound = sums.value - divergence(q, prior)
             if self.report is not None:
-                self.report(bound)
+                self.report(bound, q)
             if best is not None and bound < best.bound - 1e-9 * abs(bound) - 0.1 * tol and rho > 1e-3:
                 rho *= 0.5
                 q = best.q.mixed(best.next_q, rho).balanced()
@@ -217,8 +216,6 @@ class Engine:
                 return best
             rho = min(longest, 2.0 * rho)
             q = best.q.mixed(best.next_q, rho).balanced()
-            if self.after is not None:
-                self.after(q)
         if best is None:
             raise ValueError(f"max_passes={max_passes} is not possible, expected at least one pass.")
         return best
@@ -252,7 +249,7 @@ class Engine:
         new = Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty)
         sums = self.data.total(Step(new, self.rule(self.likelihood), old))
         if self.report is not None:
-            self.report(before.bound)
+            self.report(before.bound, None)
         return natural_step(sums, prior).balanced()
 
     def precisions(self, fit: Fit, rows: Rows) -> Array:
