@@ -15,7 +15,7 @@ from scipy.linalg import blas, lapack
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index
 
-TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
+TILE = 1 << 18  # numbers in a tile: 2 MB, so that a few tiles stay in the cache of one core
 MIRROR = 64  # rows of a block when a matrix is transposed
 NEGLIGIBLE = 2.0**-33  # see `drop_tiny`
 
