@@ -13,9 +13,8 @@ from gpclass.data.rows import Rows
 from gpclass.inference import VI, Dirichlet
 from gpclass.inference.dirichlet import Targets
 from gpclass.kernels import RBF
-from gpclass.learning.passes import inducing_process
 from gpclass.likelihoods import Logit, Softmax
-from gpclass.priors.basis import make_basis
+from gpclass.priors.basis import make_basis, process
 from gpclass.sparse import Inducing
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine
@@ -94,7 +93,7 @@ def test_dirichlet_with_few_inducing_inputs_is_the_fit_without_the_row():
         less[i] -= np.eye(3)[CODES[i]]
         without = Collapsed(Rows(X, less), Targets.at(0.01), 3, np.float64, offset=whole.offset)
         q = without.converge(basis)
-        right = inducing_process(basis, q.q, q.offset).latent(X[i : i + 1])
+        right = process(basis, q.q.P, q.q.mean, q.offset).latent(X[i : i + 1])
         assert_allclose(mean[i], right[0][0], atol=1e-8)
         assert_allclose(np.diag(var[i]), right[1][0], atol=1e-8)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.protocols import Array, Info
+from gpclass.core.protocols import Info
 from gpclass.data.rows import Data, Rows
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, ascend, begin, rungs
@@ -15,8 +15,7 @@ from gpclass.learning.levels import POOL_ROWS, Run, engine_of
 from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import NO_HISTORY, Learned, Plan
 from gpclass.learning.problem import Problem, needs_eps, pose_classes
-from gpclass.posteriors.process import Process
-from gpclass.priors.basis import Basis, make_basis, process
+from gpclass.priors.basis import make_basis, process
 from gpclass.sparse.checkpoint import Checkpoint, identity_of
 from gpclass.sparse.engine import Fit, InducingReport, Q
 from gpclass.sparse.objective import PassObjective
@@ -114,7 +113,7 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
     )
     return FittedModel(
         likelihood=problem.likelihood,
-        posterior=inducing_process(fit.basis, fit.q, fit.offset),
+        posterior=process(fit.basis, fit.q.P, fit.q.mean, fit.offset),
         kernel=kernel.clone_with_theta(kernel.theta),
         evidence=fit.bound,
         info=Info(fit.gap <= allowed_gap(n_rows), run.passes, fit.gap),
@@ -132,13 +131,6 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
     )
 
 
-def inducing_process(basis: Basis, q: Q, offset: Array | None = None) -> Process:
-    """Return q(u) as a process over all inputs."""
-    if len(q.P) == 1:
-        return process(basis, q.P[0], q.mean[:, 0])
-    return process(basis, q.P, q.mean, offset)
-
-
 def update(model: FittedModel, rows: Rows) -> FittedModel:
     """Return the model updated with more rows; its posterior is their prior (streaming variational Bayes)."""
     report = model.inducing
@@ -154,7 +146,7 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
     n_rows = report.n_rows + rows.n_rows
     return replace(
         model,
-        posterior=inducing_process(basis, fit.next_q, fit.offset),
+        posterior=process(basis, fit.next_q.P, fit.next_q.mean, fit.offset),
         evidence=(model.evidence or 0.0) + fit.bound,
         info=Info(fit.gap <= allowed_gap(rows.n_rows), fit.passes, fit.gap),
         inducing=replace(

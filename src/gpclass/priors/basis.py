@@ -95,14 +95,14 @@ def pull_basis(basis: Basis, E: Array) -> Array:
 def process(basis: Basis, P: Array, mean: Array, offset: Array | None = None) -> GaussianProcess:
     """Return q(u) = N(mean, P⁻¹), u whitened, as a process over all inputs.
 
-    P of shape (C, M, M) and a mean of shape (M, C) belong to C latent functions. The mean is k(x, Z) L⁻ᵀ mean, the
+    There is a P of each of C latent functions, (C, M, M), and mean is (M, C). The mean is k(x, Z) L⁻ᵀ mean, the
     variance k(x, x) - ``|N L⁻¹ k(Z, x)|²`` with N lower triangular and Nᵀ N = I - P⁻¹.
     """
-    alpha: Array = blas.dtrmm(1.0, basis.T.T, mean.reshape(basis.size, -1), lower=0)
-    if mean.ndim == 2:
-        roots = tuple(times_lower(_share_root(each), basis.T) for each in P)
-        return GaussianProcess((basis.kernel,), basis.Z, alpha, factors=roots, offset=offset)
-    return GaussianProcess((basis.kernel,), basis.Z, alpha[:, 0].copy(), times_lower(_share_root(P), basis.T))
+    alpha: Array = blas.dtrmm(1.0, basis.T.T, mean, lower=0)
+    roots = tuple(times_lower(_share_root(each), basis.T) for each in P)
+    if len(roots) == 1:
+        return GaussianProcess((basis.kernel,), basis.Z, alpha[:, 0].copy(), roots[0])
+    return GaussianProcess((basis.kernel,), basis.Z, alpha, factors=roots, offset=offset)
 
 
 def _share_root(P: Array) -> Array:

@@ -67,7 +67,7 @@ class Collapsed(Engine):
             for _ in range(passes):
                 self.report(bound, q)
         residual, none = sums.residual / max(self.data.n_rows, 1), np.zeros(0)
-        return Fit(basis, q, q, bound, 0.0, passes, theta, residual, sums.lost, none, sums.counts, offset)
+        return Fit(basis, q, q, bound, 0.0, passes, theta, residual, none, sums.counts, offset)
 
     def rule(self, likelihood: Likelihood | None = None, offset: Array | None = None) -> TargetRule:
         """Return the rule that computes the sites of rows, relative to the prior means ``offset``."""

@@ -136,7 +136,6 @@ class Fit:
     passes: int
     gradient: Array | None
     residual: float  # mean residual variance r_i
-    lost: float  # loss of the bound in nats due to the residual variance, to first order
     others: Array  # Σ E[l] with other parameters of the likelihood
     counts: Array  # total weight of each class
     offset: Array | None = None  # prior means of the functions, if they are not zero
@@ -208,7 +207,6 @@ class Engine:
                 passes=passes,
                 gradient=_gradient(basis, q, sums) if gradient else None,
                 residual=sums.residual / max(self.data.n_rows, 1),
-                lost=sums.lost,
                 others=sums.others,
                 counts=sums.counts,
             )
