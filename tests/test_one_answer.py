@@ -89,8 +89,8 @@ from test_one_answer import checkpointed
 
 write, seen = Checkpoint.write, []
 
-def killed(self, state):
-    write(self, state)
+def killed(self, **state):
+    write(self, **state)
     seen.append(state)
     if len(seen) == {passes}:
         os.kill(os.getpid(), signal.SIGKILL)

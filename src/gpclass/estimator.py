@@ -19,7 +19,6 @@ from gpclass.core.progress import reporter
 from gpclass.core.protocols import Inference, Likelihood
 from gpclass.data.rows import Rows
 from gpclass.data.sources import as_source
-from gpclass.decision import check_cost
 from gpclass.fitted import Predictions
 from gpclass.labels import Encode
 from gpclass.learning.fitted import FittedModel, complaints
@@ -279,6 +278,8 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         """Fit to rows of any kind; `fit` and `partial_fit` both call this."""
         n_classes = len(training.classes)
         if self.cost_matrix is not None:
+            from gpclass.decision import check_cost
+
             check_cost(self.cost_matrix, n_classes, n_classes)
         with reporter(self.verbose) as report:
             methods = candidates(self, training)

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.protocols import Array
 from gpclass.data.sources import is_dask
-from gpclass.decision import bayes_decision, check_cost
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
 from gpclass.learning.fitted import DoubtfulFitWarning
@@ -73,6 +72,8 @@ class Predictions:
             Labels. With ``cost_matrix`` they minimise the expected cost under `predict_proba`. Among classes that
             agree to nine digits the last one in ``classes_`` is chosen.
         """
+        from gpclass.decision import bayes_decision, check_cost
+
         if is_dask(X):
             return self._lazily("predict", X)
         X, route, cost = self._check_fitted_inputs(X), self.integration, None

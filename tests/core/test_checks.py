@@ -16,11 +16,13 @@ from gpclass.core.hyperpriors import Shrinkage
 from gpclass.core.registry import kinds, parts
 from gpclass.datasets import interval
 from gpclass.kernels import RBF
+from gpclass.mcmc import PseudoMarginal
 from gpclass.sparse.settings import Inducing
 
 X, Y = interval()[:2]
 RECORDS = [
     *(part for kind in ("inference", "sampler", "likelihood") for part in parts(kind).values()),
+    PseudoMarginal,
     Inducing,
     Shrinkage,
 ]

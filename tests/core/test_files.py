@@ -15,8 +15,7 @@ from children import in_child, small_files
 
 from gpclass import GaussianProcessClassifier
 from gpclass.core.files import replacing
-from gpclass.sparse.checkpoint import Checkpoint, Kept
-from gpclass.sparse.engine import Q
+from gpclass.sparse.checkpoint import Checkpoint
 
 
 def write(path, content=b"new"):
@@ -125,8 +124,7 @@ def test_a_full_disk_is_an_error_of_the_system_and_keeps_the_old_file(fitted, ki
     else:
 
         def save(path):
-            q = Q(np.zeros(60), np.eye(60))
-            Checkpoint(path, {}).write(Kept(np.zeros(2), np.zeros((60, 2)), q, None))
+            Checkpoint(path, {}).write(theta=np.zeros(2), Z=np.zeros((60, 2)), P=np.eye(60))
 
     path = tmp_path / "f"
     before = os.umask(0o022)

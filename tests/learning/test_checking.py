@@ -11,12 +11,11 @@ from gpclass import GaussianProcessClassifier, load
 from gpclass.data.rows import Rows
 from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF
-from gpclass.learning.checking import check_inducing
+from gpclass.learning.checking import check_inducing, given_others, neighbourhoods
 from gpclass.learning.fitted import left_out
 from gpclass.priors.basis import make_basis
 from gpclass.sparse import Inducing
-from gpclass.sparse.engine import latent_of, prior_q
-from gpclass.sparse.local_check import Nearest, NearestStep
+from gpclass.sparse.engine import latent_of, solved
 
 KERNEL = 4.0 * RBF([1.0, 1.5])
 METHODS = {
@@ -93,36 +92,34 @@ def test_exact_neighbourhoods_are_near_the_model_of_all_rows(name):
     assert check.doubtful
 
 
-def test_neighbours_are_those_of_largest_residual_covariance_wherever_the_rows_are():
+def test_neighbours_are_those_of_largest_residual_covariance():
     X, y = many_rows(300)
-    step = NearestStep(left_out(fitted(X, y, at(X[:20])).base_estimator_).latent, X[50:53], 15)
-    rows = Rows(X, y)
-    whole, parts = step(rows), step(rows.take(slice(0, 5)))
-    for part in (slice(5, 120), slice(120, 300)):
-        parts.add(step(rows.take(part)))
+    latent = left_out(fitted(X, y, at(X[:20])).base_estimator_).latent
     Z = X[:20]
     R = np.abs(KERNEL(X) - KERNEL(X, Z) @ np.linalg.solve(KERNEL(Z) + 1e-9 * np.eye(20), KERNEL(Z, X)))
-    for c in range(3):
-        R[50 + c, 50 + c] = np.inf
-        best = np.argsort(-R[50 + c])[:15]
-        assert_allclose(whole.found[c][1].X, X[best])
-        assert_allclose(parts.found[c][1].X, X[best])
-        assert_allclose(parts.found[c][1].y, y[best])
+    for rows in neighbourhoods(latent, Rows(X, y), 3, 15, np.random.default_rng(1)):
+        centre = int(np.flatnonzero((rows.X[0] == X).all(axis=1))[0])
+        order = np.argsort(-R[centre])
+        expected = [centre, *order[order != centre][:14]]
+        assert_allclose(rows.X, X[expected])
+        assert_allclose(rows.y, y[expected])
 
 
-@pytest.mark.parametrize("weighted", [(0,), (1,), (2,), (0, 2)])
-def test_neighbours_of_blocks_without_weights_have_weight_one(weighted):
-    X, y = many_rows(90)
-    weight = np.ones(90)
-    step = NearestStep(latent_of(make_basis(KERNEL, X[:5]), prior_q(5, 1)), X[40:42], 30)
-    parts = Nearest(30, [])
-    for number, rows in enumerate((slice(0, 30), slice(30, 60), slice(60, 90))):
-        if number in weighted:
-            weight[rows] = np.linspace(1.5, 4.0, 30)
-        parts.add(step(Rows(X[rows], y[rows], weight[rows] if number in weighted else None)))
-    for _, found in parts.found:
-        place = (found.X[:, None] == X).all(axis=2).argmax(axis=1)
-        assert_allclose(np.ones(30) if found.weight is None else found.weight, weight[place])
+def test_the_prior_given_other_rows_is_the_posterior_without_these():
+    """With as many inducing inputs as rows: the regression of the other rows, in the coordinates of a basis."""
+    X = many_rows(30)[0]
+    basis, few = make_basis(KERNEL, X, 1e-9), X[:8].copy()
+    tau, nu = np.linspace(0.5, 2.0, 30), np.linspace(-1.0, 2.0, 30)
+    A = basis.L  # features of the rows
+    q = solved((np.eye(30) + A.T @ (tau[:, None] * A))[None], (A.T @ nu)[:, None])
+    at_few = latent_of(basis, q).at(few)
+    g = nu[:8, None] - tau[:8, None] * at_few.mean
+    own = make_basis(KERNEL, few, 1e-9)
+    found = given_others(own, at_few, g, tau[:8, None])
+    K, rest = KERNEL(X), np.arange(8, 30)
+    gain = K[:8, rest] @ np.linalg.inv(K[np.ix_(rest, rest)] + np.diag(1.0 / tau[rest]))
+    assert_allclose(own.L @ found.mean[:, 0], gain @ (nu[rest] / tau[rest]), atol=1e-5)
+    assert_allclose(own.L @ np.linalg.inv(found.P[0]) @ own.L.T, K[:8, :8] - gain @ K[rest, :8], atol=1e-5)
 
 
 # --------------------------------------------------------------------------- where the rows are

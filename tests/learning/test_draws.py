@@ -22,7 +22,7 @@ from gpclass import GaussianProcessClassifier
 from gpclass.inference import EP, Laplace
 from gpclass.kernels import RBF, ConstantKernel, WhiteKernel
 from gpclass.mcmc import HMC, MCMC, BlockMetropolis, EllipticalSlice, PseudoMarginal
-from gpclass.posteriors import Component, MixtureProcess
+from gpclass.posteriors.mixture import Component, MixtureProcess
 from gpclass.sampling import Rejection
 
 X = np.array([[-2.0], [-1.2], [-0.5], [0.4], [1.1], [2.2]])

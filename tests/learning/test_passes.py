@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,17 +20,6 @@ from gpclass.testing import central_difference
 
 def log_loss(clf, X, y):
     return -np.log(clf.predict_proba(X)[np.arange(len(y)), y]).mean()
-
-
-def test_prediction_in_single_precision():
-    X, y = many_rows(4000)
-    new = many_rows(500, seed=1)[0]
-    options = {"kernel": 30.0 * RBF(0.8), "optimizer": None, "random_state": 0}
-    single = GaussianProcessClassifier(**options, inducing=Inducing(n=200)).fit(X, y)
-    assert single.posterior_.beta is not None
-    double = replace(single.posterior_, beta=None)
-    for found, right in zip(single.posterior_.latent(new), double.latent(new), strict=True):
-        assert_allclose(found, right, atol=5e-4)
 
 
 class TestClassifier:

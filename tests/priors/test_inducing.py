@@ -11,7 +11,8 @@ from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from gpclass.likelihoods import Logit, Probit
-from gpclass.priors import DensePrior, InducingPrior
+from gpclass.priors import DensePrior
+from gpclass.priors.inducing import InducingPrior
 from gpclass.testing import central_difference
 
 TIGHT = {"laplace": Laplace(tol=1e-12), "ep": EP(tol=1e-11)}

@@ -11,7 +11,8 @@ from gpclass.core.protocols import Adjoint, Sites
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from gpclass.likelihoods import Probit
-from gpclass.priors import DensePrior, MarginPrior
+from gpclass.priors import DensePrior
+from gpclass.priors.margins import MarginPrior
 from gpclass.testing import central_difference
 
 KERNELS = {

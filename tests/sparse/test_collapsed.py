@@ -11,8 +11,7 @@ from regressions import Regressions
 from gpclass.data.rows import Rows
 from gpclass.inference.dirichlet import Targets
 from gpclass.kernels import RBF, WhiteKernel
-from gpclass.learning.passes import inducing_process
-from gpclass.priors.basis import make_basis
+from gpclass.priors.basis import make_basis, process
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.testing import central_difference
 
@@ -39,7 +38,7 @@ def test_all_inputs_inducing_are_the_exact_regressions(name, eps):
     exact = Regressions(X, labels, eps, KERNEL)
     found = fit(labels, X, eps=eps)
     assert_allclose(found.bound, exact.evidence(), rtol=1e-8)
-    mean, cov = inducing_process(found.basis, found.q, found.offset, single=False).latent(NEW)
+    mean, cov = process(found.basis, found.q.P, found.q.mean, found.offset).latent(NEW)
     right = exact.predict(NEW)
     assert_allclose(mean, right[0], atol=1e-6)
     assert_allclose(np.einsum("icc->ic", cov), right[1], atol=1e-6)

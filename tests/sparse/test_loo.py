@@ -13,14 +13,12 @@ from gpclass.data.rows import Rows
 from gpclass.inference import VI, Dirichlet
 from gpclass.inference.dirichlet import Targets
 from gpclass.kernels import RBF
-from gpclass.learning.passes import inducing_process
 from gpclass.likelihoods import Logit, Softmax
-from gpclass.priors.basis import make_basis
+from gpclass.priors.basis import make_basis, process
 from gpclass.sparse import Inducing
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine
 from gpclass.sparse.loo import leave_out
-from gpclass.sparse.objective import PassObjective
 
 KERNEL = 4.0 * RBF([1.0, 1.5])
 X, CODES = three_classes(40)
@@ -71,7 +69,10 @@ def test_dirichlet_is_the_regression_of_the_other_rows(n_classes):
     found = fitted(y, every(), inference=Dirichlet(0.01), integration="map")
     exact = Regressions(X, np.eye(n_classes)[y], 0.01, KERNEL)
     model = found.base_estimator_
-    step = leave_out(model.objective, KERNEL, model.likelihood, model.inducing.q, model.posterior.offset)
+    basis = make_basis(KERNEL, model.inducing.Z, model.inducing.jitter)
+    step = leave_out(
+        model.objective.engine, basis, model.likelihood, model.inducing.q, model.posterior.offset
+    )
     mean, var = moments(step, np.eye(n_classes)[y])
     for i in (0, 7, 33):
         keep = np.delete(np.arange(40), i)
@@ -85,15 +86,14 @@ def test_dirichlet_with_few_inducing_inputs_is_the_fit_without_the_row():
     basis = make_basis(KERNEL, X[:9].copy(), 1e-9)
     engine = Collapsed(Rows(X, labels), Targets.at(0.01), 3, np.float64)
     whole = engine.converge(basis)
-    objective = PassObjective(engine, KERNEL, basis.Z, 1e-9)
-    step = leave_out(objective, KERNEL, Softmax(), whole.q, whole.offset)
+    step = leave_out(engine, basis, Softmax(), whole.q, whole.offset)
     mean, var = moments(step, labels)
     for i in (0, 7, 20):  # of row 7 one of two copies goes
         less = labels.copy()
         less[i] -= np.eye(3)[CODES[i]]
         without = Collapsed(Rows(X, less), Targets.at(0.01), 3, np.float64, offset=whole.offset)
         q = without.converge(basis)
-        right = inducing_process(basis, q.q, q.offset, single=False).latent(X[i : i + 1])
+        right = process(basis, q.q.P, q.q.mean, q.offset).latent(X[i : i + 1])
         assert_allclose(mean[i], right[0][0], atol=1e-8)
         assert_allclose(np.diag(var[i]), right[1][0], atol=1e-8)
 
@@ -161,7 +161,7 @@ def test_not_quite_converged_sites_stay_in_bounds():
     basis = make_basis(400.0 * RBF(0.3), X[:40].copy(), 1e-9)
     engine = Engine(Rows(X, 2.0 * y - 1.0), Logit(), dtype=np.float64)
     fit = engine.converge(basis, max_passes=1)
-    step = leave_out(PassObjective(engine, basis.kernel, basis.Z, 1e-9), basis.kernel, Logit(), fit.q, None)
+    step = leave_out(engine, basis, Logit(), fit.q, None)
     mean, var = moments(step, 2.0 * y - 1.0, X)
     assert np.isfinite(mean).all()
     assert (var > 0.0).all()

@@ -11,7 +11,7 @@ from gpclass.data.rows import Rows
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors.basis import make_basis
-from gpclass.sparse.engine import Engine, Q, inverted, latent_of, prior_q
+from gpclass.sparse.engine import Engine, Q, factored, latent_of, prior_q
 from gpclass.sparse.sums import Sums
 
 KERNEL = 3.0 * RBF([0.8, 1.0, 2.0])
@@ -26,7 +26,7 @@ def test_blocks_do_not_matter(n_latents):
     basis = make_basis(KERNEL, X[:12].copy())
     q = Q(np.linspace(-1.0, 1.0, 12 * n_latents).reshape(12, n_latents), 3.0 * prior_q(12, n_latents).P)
     engine = Engine(Rows(X, y), likelihood, n_latents, np.float64)
-    step = engine.step(basis, q, inverted(q.P), gradient=True, others=others)
+    step = engine.step(basis, factored(q), gradient=True, others=others)
     rows = Rows(X, y)
     whole, parts = step(rows), step(rows.take(slice(0, 7)))
     for part in (slice(7, 7), slice(7, 120), slice(120, 200)):

@@ -8,7 +8,6 @@ import numpy as np
 
 from gpclass.kernels import RBF
 from gpclass.mcmc.chains import diagnose
-from gpclass.mcmc.sampler import whitened
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
 
@@ -20,7 +19,8 @@ def fitted(
     likelihood: Any, X: np.ndarray, kernel: Any, y: np.ndarray, whiten: Any, weight: Any = None
 ) -> Target:
     """Return the target in the coordinates that are asked for."""
-    return whitened(make_target(likelihood, kernel(X), y, None, weight), whiten, DensePrior(kernel, X))
+    sites = None if whiten is None else whiten(DensePrior(kernel, X), likelihood, y, weight=weight).sites
+    return make_target(likelihood, kernel(X), y, sites, weight)
 
 
 def distance(values: np.ndarray, truth: np.ndarray) -> float:

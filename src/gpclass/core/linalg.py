@@ -15,7 +15,7 @@ from scipy.linalg import blas, lapack
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Index
 
-TILE = 1 << 17  # numbers in a tile: 1 MB, so that a few tiles stay in the cache of one core
+TILE = 1 << 18  # numbers in a tile: 2 MB, so that a few tiles stay in the cache of one core
 MIRROR = 64  # rows of a block when a matrix is transposed
 NEGLIGIBLE = 2.0**-33  # see `drop_tiny`
 
@@ -169,6 +169,13 @@ def inverse_of(P: Array) -> tuple[Array, float]:
     """Return the lower triangle of P⁻¹, and ½ log|P|, for a positive definite P whose lower triangle is given."""
     C = P.copy(order="C")
     return C, invert(C)
+
+
+def gram_of_lower(T: Array) -> Array:
+    """Return Tᵀ T for lower triangular T: the inverse of P = L Lᵀ for T = L⁻¹."""
+    out: Array = lapack.dlauum(T.T, lower=0)[0].T
+    mirror(out)
+    return out
 
 
 def pivoted_root(K: Array) -> tuple[Array, Index]:

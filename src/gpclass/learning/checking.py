@@ -1,6 +1,6 @@
 """Checks of the posterior of a fitted model: by importance sampling, or by the agreement of Markov chains.
 
-Inducing inputs are checked by the exact posterior of neighbourhoods (`sparse.local_check`).
+Inducing inputs are checked by the exact posterior of neighbourhoods.
 """
 
 from __future__ import annotations
@@ -9,22 +9,28 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
-from gpclass.core.linalg import mirrored
-from gpclass.core.optimisers import TOL_NATS
+from gpclass.core.linalg import inverse_of, matmul, matmul_transposed, mirrored
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Rows
 from gpclass.evidence import ApproximationCheck
 from gpclass.evidence.check import check_approximation, check_draws
 from gpclass.evidence.importance import MOST_VALUES
+from gpclass.kernels import matrix
 from gpclass.learning.fitted import FittedModel, left_out
+from gpclass.learning.levels import POOL_ROWS, engine_of
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
-from gpclass.sparse.local_check import NearestStep, exact_left_out
-from gpclass.sparse.loo import LeaveOut, log_scores
+from gpclass.priors.basis import Basis, make_basis
+from gpclass.sparse.engine import Q, solved
+from gpclass.sparse.latent import Latent, Marginals
+from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
 
 PLACES = 200  # number of neighbourhoods that are treated exactly
 AROUND = 200  # number of rows in a neighbourhood
+CLOSE_NATS = 1e-2  # tolerance of the posterior of a neighbourhood: closer ones give the same averages
+ROUNDING = 1e-10  # added to the diagonal of I - h^½ V h^½ because of rounding errors
 
 
 def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
@@ -62,30 +68,34 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
 def check_inducing(
     model: FittedModel, rng: np.random.Generator, *, places: int = PLACES, around: int = AROUND
 ) -> ApproximationCheck:
-    """Return the comparison of leave-one-out probabilities with exact neighbourhoods of random rows."""
+    """Return the comparison of leave-one-out probabilities with exact neighbourhoods of random rows.
+
+    Given u the latent values of two rows are correlated, with the residual covariance k(x, z) - a(x)ᵀ a(z), which a
+    model with inducing inputs sets to zero. The neighbourhood of a row are the rows whose residual covariance with it
+    is largest; the exact posterior on these has them as its inducing inputs, and the posterior of all other rows as its
+    prior (Snelson & Ghahramani 2007 have it as the partially independent conditional).
+    """
     name = type(model.problem.inference).__name__
+    objective: Any = model.objective
     if model.inducing is None:
         raise ValueError(f"{name} with inducing inputs is not checked: use inference='vi', or inducing=None.")
-    objective: Any = model.objective
     if objective is None:
         raise ValueError(
             "The approximation is checked on the training rows, which this model does not keep after partial_fit or in "
             "a file: call check_approximation in Python on the classifier that was fitted."
         )
     left = left_out(model)
-    data, method, C = objective.engine.data, model.problem.with_tol(TOL_NATS).inference, model.n_latents
-    if C is not None and not left.rule.fixed:  # iterations with expectations of softmax
-        around, places = around // 2, max(10, places // C)
-    whole = data.n_rows <= around
-    if whole:
-        near = [data.sample(data.n_rows, rng)]
-    else:
-        centres = np.asarray(data.sample(places, rng).X, dtype=float)
-        near = [rows for _, rows in data.total(NearestStep(left.latent, centres, around)).found]
+    if model.n_latents is not None and not left.rule.fixed:  # iterations with expectations of softmax
+        around, places = around // 2, max(10, places // model.n_latents)
+    pool = objective.engine.data.sample(POOL_ROWS, rng)
+    pool = replace(pool, X=np.asarray(pool.X, dtype=float))
+    whole = len(pool) <= around
+    near = [pool] if whole else neighbourhoods(left.latent, pool, places, around, rng)
     where = slice(None) if whole else slice(0, 1)
-    compared = [_compare(left, method, rows, where) for rows in near]
-    ours, exact, gain = (np.concatenate(parts) for parts in zip(*compared, strict=True))
-    shift, n = np.abs(exact - ours), len(ours)
+    y = np.concatenate([rows.y[where] for rows in near])
+    ours = np.concatenate([_log_left_out(left, rows, where) for rows in near])
+    exact = np.concatenate([_log_left_out(exact_left_out(model, left, rows), rows, where) for rows in near])
+    shift, gain, n = np.abs(np.exp(exact) - np.exp(ours)), log_scores(y, exact) - log_scores(y, ours), len(y)
     found = ApproximationCheck(
         name, model.evidence, "", n_samples=n, largest_shift=float(shift.max()), mean_shift=float(shift.mean()),
         gain=float(gain.mean()), gain_error=float(gain.std(ddof=1)) / n**0.5 if n > 1 else np.inf,
@@ -100,13 +110,62 @@ def check_inducing(
     return replace(found, verdict=exactly + verdict)
 
 
-def _compare(left: LeaveOut, method: Any, rows: Rows, where: slice) -> tuple[Array, Array, Array]:
-    """Return leave-one-out probabilities with inducing inputs and exactly, and the difference of their log scores."""
-    rows = replace(rows, X=np.asarray(rows.X, dtype=float))
+def neighbourhoods(
+    latent: Latent, pool: Rows, places: int, around: int, rng: np.random.Generator
+) -> list[Rows]:
+    """Return the rows around each of some random rows, which come first."""
+    chosen = rng.permutation(len(pool))[:places]
+    centres = np.ascontiguousarray(pool.X[chosen])
+    features = latent.at(centres).A
+    R = np.concatenate([
+        np.abs(matrix(latent.kernel, rows.X, centres) - matmul_transposed(at.A, features))
+        for rows, at in latent.tiles(pool, len(centres))
+    ])  # fmt: skip
+    R[chosen, np.arange(len(chosen))] = np.inf
+    return [pool.take(np.argsort(-column, kind="stable")[:around]) for column in R.T]
+
+
+def exact_left_out(model: FittedModel, left: LeaveOut, rows: Rows) -> LeaveOut:
+    """Return the leave-one-out step of the exact posterior of some rows, given all others."""
     at = left.latent.at(rows.X)
     g, h, *_ = left.rule(rows, at)
-    ours = left.moments(rows, at, g, h)
-    exact = exact_left_out(method, left.likelihood, rows, at, g, h, fixed=left.rule.fixed)
-    log_p, log_exact = (left.log_predict(mean[where], cov[where]) for mean, cov in (ours, exact))
-    y = rows.y[where]
-    return np.exp(log_p), np.exp(log_exact), log_scores(y, log_exact) - log_scores(y, log_p)
+    basis = make_basis(left.latent.kernel, rows.X, 1e-9)
+    base = given_others(basis, at, g, h)
+    offset = {} if left.offset is None else {"offset": left.offset}
+    problem = replace(model.problem, likelihood=left.likelihood)
+    engine = engine_of(problem, rows, len(base.P), np.float64, base=base, **offset)
+    start = solved(
+        base.P + basis.L.T @ (h.T[:, :, None] * basis.L), base.linear + basis.L.T @ (g + h * at.mean)
+    )
+    q = engine.converge(basis, start, tol=CLOSE_NATS).next_q
+    return leave_out(engine, basis, left.likelihood, q, left.offset)
+
+
+def given_others(basis: Basis, at: Marginals, g: Array, h: Array) -> Q:
+    """Return the distribution of f at the rows of a basis given all other rows, in whitened coordinates.
+
+    Without the sites of these rows, of precision h and slope g, the features A have, with V = A P⁻¹ Aᵀ,
+
+        cov A u = V + V h^½ (I - h^½ V h^½)⁻¹ h^½ V,     mean A u = m - (cov A u) g,
+
+    and the covariance of f is K - A Aᵀ + cov A u.
+    """
+    means, precisions, one = [], [], np.eye(basis.size)
+    B = matmul(basis.T, at.A)  # whitened features
+    for c, root in enumerate(at.latent.roots):
+        W, G, s = matmul_transposed(at.A, root), matmul_transposed(B, root), np.sqrt(np.maximum(h[:, c], 0.0))
+        sW = s[:, None] * W
+        inner = np.linalg.cholesky((1.0 + ROUNDING) * one - sW @ sW.T)
+        S = solve_triangular(inner, sW, lower=True, check_finite=False)
+        W, G = (np.hstack([V, V @ S.T]) for V in (W, G))  # now cov A u = W Wᵀ
+        means.append(B @ at.latent.mean[:, c] - G @ (g[:, c] @ W))
+        precisions.append(mirrored(inverse_of(one - B @ B.T + G @ G.T)[0]))
+    return Q(np.stack(means, axis=1), np.stack(precisions))
+
+
+def _log_left_out(step: LeaveOut, rows: Rows, where: slice) -> Array:
+    """Return leave-one-out log probabilities of some of the rows."""
+    at = step.latent.at(rows.X)
+    g, h, *_ = step.rule(rows, at)
+    mean, var = step.moments(rows, at, g, h)
+    return step.log_predict(mean[where], var[where])

@@ -19,7 +19,6 @@ from gpclass.learning.problem import Problem, pose_classes
 from gpclass.mcmc import MCMC, sample
 from gpclass.mcmc.chains import Weighted, array_stats
 from gpclass.mcmc.hyper import HyperModel
-from gpclass.mcmc.sampler import whitened
 from gpclass.posteriors.mixture import Component, MixtureProcess
 from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior, NotPositiveError
@@ -84,11 +83,15 @@ def _model(
 def target_at(problem: Problem, whiten: Inference | None, theta: Array, init: AnySites | None) -> Target:
     """Return the posterior at theta together with its Gaussian approximation by ``whiten``."""
     prior = DensePrior(problem.kernel.clone_with_theta(theta), problem.X)
+    y, weight, likelihood, sites = problem.y, problem.weight, problem.likelihood, None
     try:
-        target = make_target(problem.likelihood, mirrored(prior.K), problem.y, None, problem.weight)
+        if (
+            whiten is not None
+        ):  # its Gaussian only sets coordinates and proposals, so it need not have converged
+            sites = whiten(prior, likelihood, y, weight=weight, init=init).sites
+        return make_target(likelihood, mirrored(prior.K), y, sites, weight)
     except (ValueError, np.linalg.LinAlgError) as error:
         raise NotPositiveError(str(error)) from None
-    return whitened(target, whiten, prior, init=init)
 
 
 # -------------------------------------------------------------------- theta sampled as well

@@ -228,10 +228,12 @@ class FittedModel:
 
 def left_out(model: Any) -> LeaveOut:
     """Return the pass that computes leave-one-out probabilities of a model with inducing inputs."""
+    from gpclass.priors.basis import make_basis
     from gpclass.sparse.loo import leave_out
 
-    offset = getattr(model.posterior, "offset", None)
-    return leave_out(model.objective, model.problem.kernel, model.likelihood, model.inducing.q, offset)
+    report, offset = model.inducing, getattr(model.posterior, "offset", None)
+    basis = make_basis(model.problem.kernel, report.Z, report.jitter)
+    return leave_out(model.objective.engine, basis, model.likelihood, report.q, offset)
 
 
 def unconverged(description: str, info: Info) -> str:
@@ -261,7 +263,7 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
                 failed.append(
                     f"Sampling was interrupted: the {chains.n_draws} draws so far of each chain are kept."
                 )
-            failed.extend(filter(None, (chains.note, chains.complaint())))
+            failed.extend(filter(None, [chains.complaint()]))
     if not isinstance(given, str | None):
         sampled = [model.chains is not None and model.chains.theta is not None for model in models]
         learned = [model for model, drawn in zip(models, sampled, strict=True) if model.learned and not drawn]

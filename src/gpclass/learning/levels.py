@@ -22,9 +22,9 @@ from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import DEFAULT, Targets
 from gpclass.learning.ladder import Rung, State
 from gpclass.learning.loo import with_eps
-from gpclass.learning.maximise import Plan, is_clear
+from gpclass.learning.maximise import Learned, Plan, is_clear
 from gpclass.learning.problem import Problem
-from gpclass.sparse.checkpoint import Checkpoint, Kept
+from gpclass.sparse.checkpoint import Checkpoint
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine, Fit, Q
 from gpclass.sparse.loo import copies, leave_out, log_scores
@@ -34,6 +34,7 @@ from gpclass.sparse.work import EVALUATION, START, Work, allowed_gap, entropy_of
 
 FIRST_INPUTS = 150  # initial number of inducing inputs; passes with so few cost little
 SCORED_ROWS = 5000  # rows with leave-one-out scores: the standard error of differences is about 0.001 nats
+POOL_ROWS = 20_000  # number of rows that samples in memory are taken from
 LAST_PASSES = 4  # final passes over all rows: one projects the sites, three iterate q to convergence
 
 
@@ -82,8 +83,11 @@ class Run:
         start = START * float(min(self.settings.rows[0], self.data.n_rows)) ** 3
         self.work = Work(self.settings.gain, self.n_latents, self.problem.closed, start)
 
-    def objective(self, level: Level, tol: float | None = None) -> PassObjective:
-        """Return the bound as an objective; q is iterated while a pass is worth its cost, or to ``tol`` nats."""
+    def objective(self, level: Level, tol: float | None = None, *, last: bool = False) -> PassObjective:
+        """Return the bound as an objective; q is iterated while a pass is worth its cost, or to ``tol`` nats.
+
+        The ``last`` one may take twice as many passes, with a checkpoint after each.
+        """
         work, n_rows, size = self.work, level.data.n_rows, len(level.Z)
         engine = engine_of(level.problem, level.data, self.n_latents, np.dtype(self.settings.dtype).type)
 
@@ -91,12 +95,12 @@ class Run:
             return min(work.needed(work.of_pass(n_rows, size), n_rows), allowed_gap(n_rows))
 
         return PassObjective(
-            replace(engine, report=partial(self.heard, n_rows, size)),
+            replace(engine, report=partial(self.heard, level, last)),
             level.problem.kernel,
             level.Z,
             self.settings.jitter,
             tol=gap if tol is None else tol,
-            max_passes=min(MAX_PASSES, int(getattr(level.problem.inference, "max_iter", MAX_PASSES))),
+            max_passes=min(MAX_PASSES, int(getattr(level.problem.inference, "max_iter", MAX_PASSES))) << last,
             start=level.q,
         )
 
@@ -171,8 +175,8 @@ class Run:
         """Return the leave-one-out log probability of the labels of some rows."""
         if self.scored is None:
             self.scored = self.data.sample(SCORED_ROWS, np.random.default_rng(0))
-        objective = self.objective(replace(level, data=self.scored))
-        step = leave_out(objective, fit.basis.kernel, level.problem.likelihood, fit.next_q, fit.offset)
+        engine = self.objective(replace(level, data=self.scored)).engine
+        step = leave_out(engine, fit.basis, level.problem.likelihood, fit.next_q, fit.offset)
         log_p = np.concatenate(self.scored.total(step).log_proba)
         return log_scores(self.scored.y[copies(self.scored) > 0.0], log_p)
 
@@ -235,20 +239,39 @@ class Run:
     def write(self, level: Level, q: Q | None) -> None:
         """Write a checkpoint, with the initial inverse Hessian of learning on all rows."""
         problem, eps = level.problem, getattr(level.problem.inference, "eps", None)
-        kept = Kept(problem.theta, level.Z, q, self.inverse, eps, level.data.n_rows, self.work.done)
-        self.checkpoint.write(kept)
+        if q is not None:
+            self.checkpoint.write(
+                theta=problem.theta, Z=level.Z, mean=q.mean, P=q.P, inverse_hessian=self.inverse, eps=eps,
+                work=self.work.done,
+            )  # fmt: skip
+
+    def resume(self, problem: Problem) -> State | None:
+        """Return the state of the checkpoint, of which this run takes the level; None if there is none."""
+        kept = self.checkpoint.read("theta", "Z", "mean", "P", "work")
+        if kept is None:
+            return None
+        eps = float(kept["eps"]) if "eps" in kept else None
+        problem = with_eps(problem.at(kept["theta"]), eps)
+        rows = self.data.sample(POOL_ROWS, np.random.default_rng(0))
+        self.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
+        self.work.done, self.inverse = float(kept["work"]), kept.get("inverse_hessian")
+        self.level = Level(problem, self.data, kept["Z"], Q(kept["mean"], kept["P"]))
+        return State(problem, Learned(problem.theta, 0.0, inverse_hessian=self.inverse), self.data)
 
     def enter(self, name: str, n_rows: int) -> None:
         """Set the name of the next stage and its number of rows."""
         self.stage = f"{name} ({n_rows:,})"
         self.plan.announce(f"{self.stage}, {self.seconds:.0f} s")
 
-    def heard(self, n_rows: int, size: int, bound: float) -> None:
+    def heard(self, level: Level, writes: bool, bound: float, q: Q | None) -> None:
         """Count a pass, and report the bound per row, which is comparable for any number of rows."""
+        n_rows, size = level.data.n_rows, len(level.Z)
         self.passes += 1
         self.work.done += self.work.of_pass(n_rows, size)
         words = f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row"
         self.plan.announce(f"{words}, {self.seconds:.0f} s")
+        if writes:
+            self.write(level, q)
 
     @property
     def seconds(self) -> float:

@@ -7,24 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.frequencies import class_counts
-from gpclass.core.protocols import Array, Info
+from gpclass.core.protocols import Info
 from gpclass.data.rows import Data, Rows
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, ascend, begin, rungs
-from gpclass.learning.levels import Level, Run, engine_of
+from gpclass.learning.levels import POOL_ROWS, Run, engine_of
 from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import NO_HISTORY, Learned, Plan
 from gpclass.learning.problem import Problem, needs_eps, pose_classes
-from gpclass.posteriors.process import Process
-from gpclass.priors.basis import Basis, make_basis, process
-from gpclass.sparse.checkpoint import CHOSEN, Checkpoint, digest, identity_of
+from gpclass.priors.basis import make_basis, process
+from gpclass.sparse.checkpoint import Checkpoint, identity_of
 from gpclass.sparse.engine import Fit, InducingReport, Q
 from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import allowed_gap, entropy_of
+from gpclass.sparse.work import allowed_gap
 
-POOL_ROWS = 20_000  # number of rows from which the rungs without inducing inputs are sampled
 EXACT_NATS = 1e-9  # tolerance of the bound per row if nothing is learned: seven digits
 
 
@@ -46,16 +43,10 @@ def _begun(run: Run, learning: bool) -> State:
     plan, problem = run.plan, run.problem
     # A resumed run chooses the same kernel again.
     state = _on_some(run) if learning and plan.choose else None
-    run.checkpoint = Checkpoint(run.settings.checkpoint, _identity(run, learning, state))
-    kept = run.checkpoint.read()
-    if kept is not None:
-        problem = (problem if state is None else problem.like(state.problem)).at(kept.theta)
-        problem = with_eps(problem, kept.eps)
-        rows = run.data.sample(POOL_ROWS, np.random.default_rng(0))
-        run.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
-        run.work.done, run.inverse = kept.work, kept.inverse_hessian
-        run.level = Level(problem, run.data, np.asarray(kept.Z), kept.q)
-        return State(problem, Learned(kept.theta, 0.0, inverse_hessian=run.inverse), run.data)
+    run.checkpoint = Checkpoint(run.settings.checkpoint, _identity(run, learning))
+    resumed = run.resume(problem if state is None else problem.like(state.problem))
+    if resumed is not None:
+        return resumed
     if state is not None:
         return state
     if (learning and plan.optimizer is None) or needs_eps(problem):
@@ -63,18 +54,14 @@ def _begun(run: Run, learning: bool) -> State:
     return State(problem, Learned(problem.theta, 0.0))
 
 
-def _identity(run: Run, learning: bool, chosen: State | None) -> dict[str, str]:
+def _identity(run: Run, learning: bool) -> dict[str, str]:
     """Return the identity of this fit, which its checkpoint must match."""
     if run.settings.checkpoint is None:
         return {}
     names = ("kernel", "likelihood", "inference", "hyperprior")
     model = {name: getattr(run.problem, name) for name in names} | dict(run.plan.asked)
     model |= {"optimizer": learning and (run.plan.optimizer or True)}
-    out = identity_of(run.data, run.n_latents, model, run.settings)
-    if chosen is not None:
-        kernel = chosen.problem.kernel
-        out[CHOSEN] = digest(kernel.clone_with_theta(0.0 * kernel.theta))
-    return out
+    return identity_of(run.data, run.n_latents, model, run.settings)
 
 
 def _on_some(run: Run) -> State:
@@ -101,9 +88,7 @@ def _last_fit(run: Run, state: State, learning: bool) -> Fit:
     if run.fit is not None and run.level is not None and run.level.data is run.data:
         return run.fit
     level = run.extended(state.problem)
-    objective = run.objective(level, None if learning else EXACT_NATS * run.data.n_rows)
-    objective.max_passes *= 2
-    objective.after = lambda theta, q: run.write(level, q)
+    objective = run.objective(level, None if learning else EXACT_NATS * run.data.n_rows, last=True)
     fit = objective.fit_at(level.problem.theta, level.q, gradient=False)
     run.keep(level, fit)
     return fit
@@ -117,7 +102,7 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
         learned = replace(learned, theta=problem.theta, warm=None)
     report = InducingReport(
         Z=fit.basis.Z,
-        q=fit.q,
+        q=Q(fit.q.mean, fit.q.P),  # without factors
         n_rows=n_rows,
         n_inducing=fit.basis.size,
         passes=run.passes,
@@ -128,7 +113,7 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
     )
     return FittedModel(
         likelihood=problem.likelihood,
-        posterior=inducing_process(fit.basis, fit.q, fit.offset, single=run.settings.dtype == "float32"),
+        posterior=process(fit.basis, fit.q.P, fit.q.mean, fit.offset),
         kernel=kernel.clone_with_theta(kernel.theta),
         evidence=fit.bound,
         info=Info(fit.gap <= allowed_gap(n_rows), run.passes, fit.gap),
@@ -146,13 +131,6 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
     )
 
 
-def inducing_process(basis: Basis, q: Q, offset: Array | None = None, *, single: bool) -> Process:
-    """Return q(u) as a process over all inputs; for one function in single precision if requested."""
-    if len(q.P) == 1:
-        return process(basis, q.P[0], q.mean[:, 0], single=single)
-    return process(basis, q.P, q.mean, offset)
-
-
 def update(model: FittedModel, rows: Rows) -> FittedModel:
     """Return the model updated with more rows; its posterior is their prior (streaming variational Bayes)."""
     report = model.inducing
@@ -165,16 +143,15 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
     )
     basis = make_basis(model.kernel, report.Z, report.jitter)
     fit = engine.converge(basis, report.q, tol=EXACT_NATS * rows.n_rows)
-    single = getattr(model.posterior, "beta", None) is not None
     n_rows = report.n_rows + rows.n_rows
     return replace(
         model,
-        posterior=inducing_process(basis, fit.next_q, fit.offset, single=single),
+        posterior=process(basis, fit.next_q.P, fit.next_q.mean, fit.offset),
         evidence=(model.evidence or 0.0) + fit.bound,
         info=Info(fit.gap <= allowed_gap(rows.n_rows), fit.passes, fit.gap),
         inducing=replace(
             report,
-            q=fit.next_q,
+            q=Q(fit.next_q.mean, fit.next_q.P),
             n_rows=n_rows,
             passes=report.passes + fit.passes,
             counts=report.counts + fit.counts,

@@ -30,7 +30,7 @@ from gpclass.inference import EP, VI, Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
-from gpclass.priors import DensePrior, InducingPrior, MarginPrior
+from gpclass.priors import DensePrior
 from gpclass.priors.base import Prior, no_evidence
 from gpclass.validation import some_of_each, take
 
@@ -118,6 +118,8 @@ class Problem:
         if self.y.ndim == 1:
             if self.Z is None:
                 return DensePrior(self.kernel, self.X)
+            from gpclass.priors.inducing import InducingPrior
+
             return InducingPrior(self.kernel, np.asarray(self.X), self.Z)
         kernels, n_classes = self.kernels, self.y.shape[1]
         if len(kernels) not in (1, n_classes):
@@ -126,6 +128,8 @@ class Problem:
                 "one kernel for all."
             )
         if self.margins:
+            from gpclass.priors.margins import MarginPrior
+
             return MarginPrior(kernels, self.X, n_classes, self.y.argmax(axis=1))
         # With hard labels the sites of a row differ in precision only in its own class.
         hard = bool((np.count_nonzero(self.y, axis=1) == 1).all())

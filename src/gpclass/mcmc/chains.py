@@ -69,8 +69,6 @@ class Chains:
     interrupted : bool
     theta : array of shape (chains, draws, p) or None
         Log hyperparameters, if they were sampled as well.
-    note : str
-        Why the chains use the coordinates of the prior, if the requested approximation could not be used.
     weighted : tuple of Weighted
         All latent vectors of some of the draws, if theta was sampled.
     """
@@ -85,7 +83,6 @@ class Chains:
     jitter: float
     interrupted: bool = False
     theta: Array | None = None
-    note: str = ""
     weighted: tuple[Weighted, ...] = field(default=(), repr=False, metadata={"stored": False})
 
     @property

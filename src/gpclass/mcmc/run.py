@@ -174,7 +174,6 @@ def _chains(states: list[Any], kept: list[Draw], **settings: Any) -> Chains:
         accept_points=rates.mean(axis=(0, 1)) if each_point else None,
         jitter=target.jitter,
         theta=None if theta[0] is None else np.stack(theta, axis=1),
-        note=next((state.target.note for state in states if state.target.note), ""),
         weighted=sum(weighted, ()),
         **settings,
     )

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpclass.core.protocols import AnySites, Array, Inference
+from gpclass.core.protocols import Array, Inference
 from gpclass.core.registry import Part
 from gpclass.mcmc.chains import Weighted
 from gpclass.posteriors.target import Target
-from gpclass.priors import NotPositiveError, Prior
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,25 +66,3 @@ class Sampler(Part):
         """
         f = target.mean + 2.0 * target.shifts(target.normals(n_chains, rng))
         return [(self.init(target, f), rng)]
-
-
-def whitened(
-    target: Target, method: Inference | None, prior: Prior, *, init: AnySites | None = None
-) -> Target:
-    """Return the target with the Gaussian of a method, or unchanged if the method is None or fails.
-
-    Chains in the coordinates of the prior sample the same posterior, only more slowly; ``note`` says so.
-    """
-    if method is None:
-        return target
-    name = type(method).__name__
-    try:
-        result = method(prior, target.likelihood, target.y, weight=target.weight, init=init)
-        if result.info.converged:
-            return target.with_sites(result.sites)
-        reason = f"{name} did not converge: its residual is {result.info.residual:.2g}"
-    except NotPositiveError:
-        raise  # errors of the kernel are not caught
-    except (TypeError, ValueError, np.linalg.LinAlgError) as error:
-        reason = f"{name} does not apply: {str(error).rstrip('.')}"
-    return replace(target, note=f"The chains use the coordinates of the prior, as {reason}.")

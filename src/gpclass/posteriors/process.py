@@ -144,9 +144,7 @@ class GaussianProcess(Process):
     """Latent functions with a Gaussian posterior; ``alpha`` of shape (n,) is one function, (n, C) are C of them.
 
     There is one kernel for all functions or one for each. The prior means ``offset`` are zero if they are None.
-    ``root`` and ``factors`` may be in single precision. Where ``beta`` is given, alpha = rootᵀ beta, and the moments at
-    single rows are computed in single precision: the mean as betaᵀ (root k), whose terms remain small even if those of
-    kᵀ alpha are large.
+    ``root`` and ``factors`` may be in single precision.
     """
 
     kernels: tuple[Kernel, ...]
@@ -156,7 +154,6 @@ class GaussianProcess(Process):
     factors: tuple[Array, ...] = ()
     coupled: bool = False
     offset: Array | None = None
-    beta: Array | None = None
 
     block_size = 512
 
@@ -177,7 +174,7 @@ class GaussianProcess(Process):
             raise ValueError("The number of kernels or factors differs from the number of latent functions.")
         wide = all(F.ndim == 2 and F.shape[1] == n and np.isfinite(F).all() for F in self.factors)
         parted = self.coupled and (self.root is None or any(len(F) != n for F in self.factors))
-        if not wide or parted or (self.beta is not None and (self.root is None or self.latent_shape)):
+        if not wide or parted:
             raise ValueError("The shapes of the factors do not match the number of inputs.")
         X = self.inputs[:4]
         mean, cov = self.latent(X)
@@ -220,17 +217,13 @@ class GaussianProcess(Process):
         `diag` and `by_row` for variances, `matrix` and `all_pairs` for covariances. The rows F_c k_c are
         needed for covariances between coupled functions.
         """
-        size, dtype = (len(X), len(self.inputs)), np.float64 if self.beta is None else np.float32
-        Ks = [matrix(kernel, X, self.inputs, out=np.empty(size, dtype)) for kernel in self.kernels]
-        if self.beta is None:
-            mean = self._mean(Ks)
+        Ks = [matrix(kernel, X, self.inputs) for kernel in self.kernels]
+        mean = self._mean(Ks)
         own = [
             matmul_transposed(single(K) if F.dtype == np.float32 else K, F)
             for F, K in zip(self.factors, cycle(Ks), strict=False)
         ]
         common = [] if self.root is None else [self._common(K) for K in Ks]
-        if self.beta is not None:
-            mean = np.asarray(common[0] @ single(self.beta), dtype=float)
         base = [prior(kernel, X) for kernel in self.kernels]
         if common and not self.coupled:
             base = [whole - product(W, W) for whole, W in zip(base, common, strict=True)]
@@ -245,14 +238,12 @@ class GaussianProcess(Process):
     def _common(self, K: Array) -> Array:
         """Return rows T k for rows k, or Tᵀ k for coupled functions.
 
-        They are in the lower precision of T and K, and in the memory of K if the precisions agree.
+        They are in the precision of T, and in the memory of K if that is double.
         """
         root: Any = self.root
         if self.coupled:
             return matmul(K, root)
-        if np.float32 in (K.dtype, root.dtype):
-            root = root if root.dtype == np.float32 else single(root)
-            K = K if K.dtype == np.float32 else single(K)
+        K = single(K) if root.dtype == np.float32 else K
         return drop_tiny(times_lower_transposed(K, root))
 
     def marginals(self, X: Inputs, shape: tuple[int, ...]) -> tuple[Array, Array]:

@@ -58,7 +58,6 @@ class Target:
     chol: Array | None  # C; None where q is the prior
     log_mass: float  # -½ alphaᵀ m - ½ log|P|
     jitter: float = 0.0  # jitter added to the diagonal of K
-    note: str = ""  # why q is the prior, if an approximation was requested
 
     @property
     def rank(self) -> int:

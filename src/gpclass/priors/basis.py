@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas, lapack, solve_triangular
+from scipy.linalg import blas, lapack
 
 from gpclass.core.linalg import (
     cholesky,
@@ -92,23 +92,17 @@ def pull_basis(basis: Basis, E: Array) -> Array:
     return theta + pullback_diag(basis.kernel, basis.Z, np.full(len(E), share))
 
 
-def process(
-    basis: Basis, P: Array, mean: Array, offset: Array | None = None, *, single: bool = False
-) -> GaussianProcess:
+def process(basis: Basis, P: Array, mean: Array, offset: Array | None = None) -> GaussianProcess:
     """Return q(u) = N(mean, P⁻¹), u whitened, as a process over all inputs.
 
-    P of shape (C, M, M) and a mean of shape (M, C) belong to C latent functions. The mean is k(x, Z) L⁻ᵀ mean, the
-    variance k(x, x) - ``|N L⁻¹ k(Z, x)|²`` with N lower triangular and Nᵀ N = I - P⁻¹. One function may be in single
-    precision, for which N⁻ᵀ mean is needed.
+    There is a P of each of C latent functions, (C, M, M), and mean is (M, C). The mean is k(x, Z) L⁻ᵀ mean, the
+    variance k(x, x) - ``|N L⁻¹ k(Z, x)|²`` with N lower triangular and Nᵀ N = I - P⁻¹.
     """
-    alpha: Array = blas.dtrmm(1.0, basis.T.T, mean.reshape(basis.size, -1), lower=0)
-    if mean.ndim == 2:
-        roots = tuple(times_lower(_share_root(each), basis.T) for each in P)
-        return GaussianProcess((basis.kernel,), basis.Z, alpha, factors=roots, offset=offset)
-    N, beta = _share_root(P), None
-    if single and N.diagonal().min(initial=np.inf) > 0.0:
-        beta = solve_triangular(N, mean, lower=True, trans=1, check_finite=False)
-    return GaussianProcess((basis.kernel,), basis.Z, alpha[:, 0].copy(), times_lower(N, basis.T), beta=beta)
+    alpha: Array = blas.dtrmm(1.0, basis.T.T, mean, lower=0)
+    roots = tuple(times_lower(_share_root(each), basis.T) for each in P)
+    if len(roots) == 1:
+        return GaussianProcess((basis.kernel,), basis.Z, alpha[:, 0].copy(), roots[0])
+    return GaussianProcess((basis.kernel,), basis.Z, alpha, factors=roots, offset=offset)
 
 
 def _share_root(P: Array) -> Array:

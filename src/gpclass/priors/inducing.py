@@ -118,7 +118,7 @@ class InducingPrior(Prior):
 
     def posterior(self, conditioned: Any) -> GaussianProcess:
         """Return q as a process: q(u) and the prior given u."""
-        return process(self.basis, conditioned.P, self.times_A(conditioned.alpha))
+        return process(self.basis, conditioned.P[None], self.times_A(conditioned.alpha)[:, None])
 
 
 class InducingConditioned(Conditioned):

@@ -19,30 +19,11 @@ from sklearn.gaussian_process.kernels import Kernel
 from gpclass.core.files import replacing
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data
-from gpclass.sparse.engine import Q
 from gpclass.sparse.settings import Inducing
 
-CHOSEN = "chosen kernel"
 INSTEAD = "remove the file to start again, or name another one in Inducing(checkpoint=...)"
 LENGTH = ("max_refine", "gain", "checkpoint")  # settings that only determine how long learning continues
 SAMPLE = 1000  # number of rows in the digest of the data
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """The state of learning: hyperparameters, inducing inputs, q, and the inverse Hessian of the hyperparameters.
-
-    ``Z`` is None before inducing inputs are chosen. ``eps`` belongs to Dirichlet classification. q and the inverse
-    Hessian refer to ``n_rows`` rows; ``work`` is the work done so far.
-    """
-
-    theta: Array
-    Z: Array | None
-    q: Q | None
-    inverse_hessian: Array | None
-    eps: float | None = None
-    n_rows: int = 0
-    work: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,32 +36,26 @@ class Checkpoint:
     path: str | Path | None
     identity: dict[str, str]
 
-    def write(self, state: Kept) -> None:
-        """Write the state completely or not at all."""
-        if self.path is None or state.q is None or state.Z is None:
-            return
-        values: dict[str, Any] = {"identity": json.dumps(self.identity), "mean": state.q.mean, "P": state.q.P}
-        values |= {field.name: getattr(state, field.name) for field in fields(state) if field.name != "q"}
-        with replacing(self.path) as file:
-            np.savez(file, **{name: value for name, value in values.items() if value is not None})
+    def write(self, **state: Any) -> None:
+        """Write arrays and numbers completely or not at all, without those that are None."""
+        if self.path is not None:
+            known = {name: value for name, value in state.items() if value is not None}
+            with replacing(self.path) as file:
+                np.savez(file, identity=json.dumps(self.identity), **known)
 
-    def read(self) -> Kept | None:
+    def read(self, *needed: str) -> dict[str, Array] | None:
         """Return the saved state, None if there is none; raise ValueError if it belongs to another problem."""
         path = self.path
         if path is None or not Path(path).exists():
             return None
         try:
             with np.load(path, allow_pickle=False) as file:
-                kept: dict[str, Any] = {name: file[name] for name in file.files}
-            identity = dict(json.loads(str(kept.pop("identity"))))
-            q = Q(kept.pop("mean"), kept.pop("P"))
-            numbers = {name: kept[name].item() for name in ("eps", "n_rows", "work") if name in kept}
-            state = Kept(**{"q": q, "inverse_hessian": None} | kept | numbers)
+                state = {name: file[name] for name in {*needed, *file.files}}
+            identity = dict(json.loads(str(state["identity"])))
         except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise ValueError(f"The checkpoint {path} cannot be read ({error}): {INSTEAD}.") from None
         others = [name for name, value in self.identity.items() if identity.get(name) != value]
         if others:
-            others = [name for name in others if name != CHOSEN] or others  # it depends on the others
             raise ValueError(
                 f"The checkpoint {path} belongs to another problem, which differs in its {' and '.join(others)}: "
                 f"{INSTEAD}."

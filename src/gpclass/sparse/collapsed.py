@@ -29,7 +29,7 @@ from gpclass.core.linalg import matmul
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.inference.dirichlet import Targets
 from gpclass.priors.basis import Basis, pull_basis
-from gpclass.sparse.engine import Engine, Fit, Inverses, Q, natural_step
+from gpclass.sparse.engine import Engine, Fit, Q, natural_step
 from gpclass.sparse.latent import Latent, working
 from gpclass.sparse.sums import Step, TargetRule
 
@@ -48,7 +48,7 @@ class Collapsed(Engine):
         self, basis: Basis, start: Q | Fit | None = None, *, gradient: bool = False, **unused: Any
     ) -> Fit:
         """Return the best q after one pass, and the gradient after a second one. No starting point is needed."""
-        t, (prior, of_prior) = self.likelihood, self.prior(basis)
+        t, prior = self.likelihood, self.prior(basis)
         empty = np.zeros((basis.size, self.n_latents))
         step = Step(Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty), self.rule())
         sums = self.data.total(step)
@@ -59,35 +59,32 @@ class Collapsed(Engine):
         common = t.low * G.sum(axis=0)
         G *= t.high - t.low
         G += common
-        q, inverses = natural_step(sums, prior)
-        bound = t.log_density(sums.counts, offset) - sums.lost
-        bound += _log_mass(q, inverses) - _log_mass(prior, of_prior)
-        theta = self._gradient(basis, q, inverses, offset, step) if gradient else None
+        q = natural_step(sums, prior)
+        bound = t.log_density(sums.counts, offset) - sums.lost + _log_mass(q) - _log_mass(prior)
+        theta = self._gradient(basis, q, offset, step) if gradient else None
         passes = 2 if gradient else 1
         if self.report is not None:
             for _ in range(passes):
-                self.report(bound)
-        if self.after is not None:
-            self.after(q)
+                self.report(bound, q)
         residual, none = sums.residual / max(self.data.n_rows, 1), np.zeros(0)
-        return Fit(basis, q, q, bound, 0.0, passes, theta, residual, sums.lost, none, sums.counts, offset)
+        return Fit(basis, q, q, bound, 0.0, passes, theta, residual, none, sums.counts, offset)
 
     def rule(self, likelihood: Likelihood | None = None, offset: Array | None = None) -> TargetRule:
         """Return the rule that computes the sites of rows, relative to the prior means ``offset``."""
         return TargetRule(self.likelihood, offset)
 
-    def _gradient(self, basis: Basis, q: Q, inverses: Inverses, offset: Array, step: Step) -> Array:
+    def _gradient(self, basis: Basis, q: Q, offset: Array, step: Step) -> Array:
         """Return the gradient of the bound, after another pass."""
         t, C, extra = self.likelihood, self.n_latents, self.likelihood.high - self.likelihood.low
-        total, one = sum(inverse for inverse, _ in inverses), np.eye(basis.size)
+        total, one = sum(q.inverses), np.eye(basis.size)
         E = matmul(q.mean.copy(), np.ascontiguousarray(q.mean.T)) + q.P.sum(axis=0) - 2.0 * C * one + total
         common = (C * t.low + extra) * one - t.low * total
         latent = replace(step.latent, mean=q.mean)
         step = replace(step, latent=latent, rule=self.rule(offset=offset), adds=False)
-        step = step.with_gradient(basis, (common - extra * inverse for inverse, _ in inverses))
+        step = step.with_gradient(basis, (common - extra * inverse for inverse in q.inverses))
         return pull_basis(basis, E) + self.data.total(step).theta
 
 
-def _log_mass(q: Q, inverses: Inverses) -> float:
+def _log_mass(q: Q) -> float:
     """Return Σ_c ½ muᵀ P mu - ½ log|P|."""
-    return 0.5 * float(np.vdot(q.mean, q.linear)) - sum(half_logdet for _, half_logdet in inverses)
+    return 0.5 * float(np.vdot(q.mean, q.linear)) - float(q.half_logdet.sum())

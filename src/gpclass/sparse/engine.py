@@ -11,7 +11,7 @@ starts from the sites that the rows had before; then one pass is usually enough.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,10 @@ import numpy as np
 from gpclass.core.linalg import (
     cholesky,
     clear_upper,
-    inverse_of,
+    gram_of_lower,
     invert_factor,
     matmul,
     matvec,
-    mirror,
     mirrored,
 )
 from gpclass.core.protocols import Array, Likelihood
@@ -37,73 +36,89 @@ LEAST = 0.1  # lower bound on the eigenvalues of P, which are one for the prior
 
 # --------------------------------------------------------------------- Gaussians over u
 
-Inverses = list[tuple[Array, float]]  # P⁻¹ and ½ log|P| of each function
-
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class Q:
-    """q(u) of C latent functions in whitened coordinates: means (M, C), precisions (C, M, M)."""
+    """q(u) of C latent functions in whitened coordinates: means (M, C), precisions (C, M, M).
+
+    ``roots`` are C⁻¹ with P = C Cᵀ, and ``inverses`` P⁻¹ = C⁻ᵀ C⁻¹, if `factored` has found them.
+    """
 
     mean: Array
     P: Array
+    roots: tuple[Array, ...] = field(default=(), metadata={"stored": False})
+    inverses: tuple[Array, ...] = field(default=(), metadata={"stored": False})
+
+    @property
+    def half_logdet(self) -> Array:
+        """½ log|P| of each function."""
+        return np.array([-np.log(root.diagonal()).sum() for root in self.roots])
 
     @property
     def linear(self) -> Array:
         """P mu of each function, (M, C)."""
         return np.asarray(np.einsum("cij,jc->ic", self.P, self.mean))
 
-    def mixed(self, other: Q, share: float) -> tuple[Q, Inverses]:
+    def balanced(self) -> Q:
+        """Return q with means that add up to zero over the classes, as the optimal means do.
+
+        At the optimum mu_c = Σ_i g_ic a_i, and the slopes of a data point add up to zero; steps of separate classes
+        would converge slowly.
+        """
+        mean = self.mean
+        return self if len(self.P) == 1 else replace(self, mean=mean - mean.mean(axis=1, keepdims=True))
+
+    def mixed(self, other: Q, share: float) -> Q:
         """Return a Gaussian between this one and another, in the natural parameters P and P mu."""
+        if share == 1.0:
+            return other
         P = (1.0 - share) * self.P + share * other.P
         return solved(P, (1.0 - share) * self.linear + share * other.linear)
 
     def repeated(self, times: float) -> Q:
         """Return q for this many times as many rows of the same kind: P - I and P mu are sums over the rows."""
-        return prior_q(*self.mean.shape).mixed(self, times)[0]
+        return prior_q(*self.mean.shape).mixed(self, times)
 
 
 def prior_q(M: int, n_latents: int) -> Q:
     """Return the prior as q."""
-    return Q(np.zeros((M, n_latents)), np.broadcast_to(np.eye(M), (n_latents, M, M)))
+    one = np.eye(M)
+    P = np.broadcast_to(one, (n_latents, M, M))
+    return Q(np.zeros((M, n_latents)), P, (one,) * n_latents, (one,) * n_latents)
 
 
-def inverted(P: Array) -> Inverses:
-    """Return P⁻¹ and ½ log|P| of each function."""
-    out = [inverse_of(each) for each in P]
-    for inverse, _ in out:
-        mirror(inverse)
-    return out
+def factored(q: Q) -> Q:
+    """Return q with its factors."""
+    if q.roots:
+        return q
+    roots = tuple(np.array(P, order="C") for P in q.P)
+    for C in roots:
+        cholesky(C)
+        invert_factor(C)
+        clear_upper(C)
+    return replace(q, roots=roots, inverses=tuple(map(gram_of_lower, roots)))
 
 
-def solved(P: Array, linear: Array) -> tuple[Q, Inverses]:
+def solved(P: Array, linear: Array) -> Q:
     """Return q from its natural parameters."""
-    inverses = inverted(P)
-    means = [matvec(inverse, b) for (inverse, _), b in zip(inverses, linear.T, strict=True)]
-    return Q(np.stack(means, axis=1), P), inverses
+    q = factored(Q(linear, P))
+    means = [matvec(inverse, b) for inverse, b in zip(q.inverses, linear.T, strict=True)]
+    return replace(q, mean=np.stack(means, axis=1))
 
 
-def divergence(q: Q, inverses: Inverses, other: Q, others: Inverses) -> float:
+def divergence(q: Q, other: Q) -> float:
     """Return KL(q || other)."""
-    total = 0.0
-    for c, P in enumerate(other.P):
-        d = other.mean[:, c] - q.mean[:, c]
-        trace = float(np.vdot(P, inverses[c][0])) - len(P)
-        bend = trace - 2.0 * (others[c][1] - inverses[c][1])
-        total += 0.5 * (max(bend, 0.0) + float(d @ matvec(P, d)))
+    total, bends = 0.0, 2.0 * (other.half_logdet - q.half_logdet)
+    for P, inverse, d, bend in zip(other.P, q.inverses, (other.mean - q.mean).T, bends, strict=True):
+        total += 0.5 * (max(float(np.vdot(P, inverse)) - len(P) - bend, 0.0) + float(d @ matvec(P, d)))
     return total
 
 
 def latent_of(basis: Basis, q: Q, dtype: Any = np.float64) -> Latent:
     """Return q in the form for passes over rows, in the precision of that work."""
-    roots = []
-    for P in q.P:
-        C = P.copy()
-        cholesky(C)
-        invert_factor(C)
-        clear_upper(C)
-        roots.append(working(C, dtype))
-    return Latent(basis.kernel, basis.Z, working(basis.T, dtype), q.mean, tuple(roots))
+    roots = tuple(working(root, dtype) for root in factored(q).roots)
+    return Latent(basis.kernel, basis.Z, working(basis.T, dtype), q.mean, roots)
 
 
 # --------------------------------------------------------------------------- the passes
@@ -121,7 +136,6 @@ class Fit:
     passes: int
     gradient: Array | None
     residual: float  # mean residual variance r_i
-    lost: float  # loss of the bound in nats due to the residual variance, to first order
     others: Array  # Σ E[l] with other parameters of the likelihood
     counts: Array  # total weight of each class
     offset: Array | None = None  # prior means of the functions, if they are not zero
@@ -145,14 +159,13 @@ class InducingReport:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Engine:
-    """The data and the model; ``report`` is called with the bound after every pass."""
+    """The data and the model; ``report`` is called with the bound after every pass, and its q."""
 
     data: Data
     likelihood: Any
     n_latents: int = 1
     dtype: Any = np.float32
-    report: Callable[[float], None] | None = None
-    after: Callable[[Q], None] | None = None  # called with the next q after every pass
+    report: Callable[[float, Q | None], None] | None = None
     base: Q | None = None  # the prior of q, if it is not N(0, I): the posterior of earlier rows
 
     def converge(
@@ -169,51 +182,45 @@ class Engine:
 
         ``start`` is a q, or a fit, possibly with another basis, whose sites are projected in one more pass.
         """
-        prior, of_prior = self.prior(basis)
-        q = self._projected(basis, prior, start) if isinstance(start, Fit) else start
-        q, inverses = (prior, of_prior) if q is None else (q, inverted(q.P))
+        prior = self.prior(basis)
+        q = self._projected(basis, prior, start) if isinstance(start, Fit) else factored(start or prior)
         # Each class steps as if the others were fixed, so all steps together are too long, by at most a factor of two.
         longest = 1.0 if self.n_latents == 1 else 0.6
         best: Fit | None = None
         rho = longest
         for passes in range(1, max_passes + 1):
-            sums = self.data.total(self.step(basis, q, inverses, gradient=gradient, others=others))
-            bound = sums.value - divergence(q, inverses, prior, of_prior)
+            sums = self.data.total(self.step(basis, q, gradient=gradient, others=others))
+            bound = sums.value - divergence(q, prior)
             if self.report is not None:
-                self.report(bound)
+                self.report(bound, q)
             if best is not None and bound < best.bound - 1e-9 * abs(bound) - 0.1 * tol and rho > 1e-3:
                 rho *= 0.5
-                q, inverses = _between(best, rho)
+                q = best.q.mixed(best.next_q, rho).balanced()
                 continue
-            target, of_target = natural_step(sums, prior)
+            target = natural_step(sums, prior).balanced()
             best = Fit(
                 basis=basis,
                 q=q,
-                next_q=balanced(target),
+                next_q=target,
                 bound=bound,
-                gap=divergence(q, inverses, balanced(target), of_target),
+                gap=divergence(q, target),
                 passes=passes,
-                gradient=_gradient(basis, q, inverses, sums) if gradient else None,
+                gradient=_gradient(basis, q, sums) if gradient else None,
                 residual=sums.residual / max(self.data.n_rows, 1),
-                lost=sums.lost,
                 others=sums.others,
                 counts=sums.counts,
             )
             if best.gap <= tol:
                 return best
             rho = min(longest, 2.0 * rho)
-            q, inverses = _between(best, rho)
-            if self.after is not None:
-                self.after(q)
+            q = best.q.mixed(best.next_q, rho).balanced()
         if best is None:
             raise ValueError(f"max_passes={max_passes} is not possible, expected at least one pass.")
         return best
 
-    def prior(self, basis: Basis) -> tuple[Q, Inverses]:
+    def prior(self, basis: Basis) -> Q:
         """Return the prior of q."""
-        if self.base is not None:
-            return self.base, inverted(self.base.P)
-        return prior_q(basis.size, self.n_latents), [(np.eye(basis.size), 0.0)] * self.n_latents
+        return prior_q(basis.size, self.n_latents) if self.base is None else factored(self.base)
 
     def rule(self, likelihood: Likelihood, offset: Array | None = None) -> Any:
         """Return the rule that computes the sites of rows."""
@@ -223,7 +230,6 @@ class Engine:
         self,
         basis: Basis,
         q: Q,
-        inverses: Inverses,
         *,
         gradient: bool = False,
         others: tuple[Likelihood, ...] = (),
@@ -232,7 +238,7 @@ class Engine:
         step = Step(latent_of(basis, q, self.dtype), self.rule(self.likelihood), others=others)
         if not gradient:
             return step
-        return step.with_gradient(basis, (np.eye(basis.size) - inverse for inverse, _ in inverses))
+        return step.with_gradient(basis, (np.eye(basis.size) - inverse for inverse in q.inverses))
 
     def _projected(self, basis: Basis, prior: Q, before: Fit) -> Q:
         """Return q from the sites of another posterior."""
@@ -241,8 +247,8 @@ class Engine:
         new = Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty)
         sums = self.data.total(Step(new, self.rule(self.likelihood), old))
         if self.report is not None:
-            self.report(before.bound)
-        return balanced(natural_step(sums, prior)[0])
+            self.report(before.bound, None)
+        return natural_step(sums, prior).balanced()
 
     def precisions(self, fit: Fit, rows: Rows) -> Array:
         """Return twice the loss of the bound per unit of residual variance at each row."""
@@ -250,19 +256,13 @@ class Engine:
         return np.asarray(np.maximum(self.rule(self.likelihood)(rows, at).h.sum(axis=1), 0.0))
 
 
-def natural_step(sums: Sums, prior: Q) -> tuple[Q, Inverses]:
+def natural_step(sums: Sums, prior: Q) -> Q:
     """Return q after a full natural-gradient step."""
     P = np.stack([mirrored(S) for S in sums.curvature])
     P += prior.P
     if sums.convex:
         P = np.stack([_bounded(each) for each in P])
     return solved(P, sums.linear + prior.linear)
-
-
-def _between(fit: Fit, share: float) -> tuple[Q, Inverses]:
-    """Return q after a fraction of the next step."""
-    q, inverses = fit.q.mixed(fit.next_q, share)
-    return balanced(q), inverses
 
 
 def _bounded(P: Array) -> Array:
@@ -277,18 +277,9 @@ def _bounded(P: Array) -> Array:
     return matmul(vectors * np.maximum(values, LEAST), np.ascontiguousarray(vectors.T))
 
 
-def balanced(q: Q) -> Q:
-    """Return q with means that add up to zero over the classes, as the optimal means do.
-
-    At the optimum mu_c = Σ_i g_ic a_i, and the slopes of a data point add up to zero; steps of separate classes would
-    converge slowly.
-    """
-    return q if len(q.P) == 1 else replace(q, mean=q.mean - q.mean.mean(axis=1, keepdims=True))
-
-
-def _gradient(basis: Basis, q: Q, inverses: Inverses, sums: Sums) -> Array:
+def _gradient(basis: Basis, q: Q, sums: Sums) -> Array:
     """Return the gradient of the bound: through k(x, Z) and k(x, x) of the rows, and through L."""
     E = matmul(q.mean.copy(), np.ascontiguousarray(sums.slope.T))
-    for S, (inverse, _) in zip(map(mirrored, sums.curvature), inverses, strict=True):
+    for S, inverse in zip(map(mirrored, sums.curvature), q.inverses, strict=True):
         E += S - matmul(inverse, S)
     return pull_basis(basis, E) + sums.theta

@@ -17,10 +17,9 @@ from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Additive, Rows
 from gpclass.inference.variational import response
-from gpclass.priors.basis import make_basis
-from gpclass.sparse.engine import Q, latent_of
+from gpclass.priors.basis import Basis
+from gpclass.sparse.engine import Engine, Q, latent_of
 from gpclass.sparse.latent import Latent, Marginals
-from gpclass.sparse.objective import PassObjective
 from gpclass.sparse.sums import BoundRule, Step
 
 
@@ -86,15 +85,12 @@ def copies(rows: Rows) -> Array:
     return np.ones(len(rows)) if rows.row_weight is None else rows.row_weight
 
 
-def leave_out(
-    objective: PassObjective, kernel: object, likelihood: Likelihood, q: Q, offset: Array | None
-) -> LeaveOut:
-    """Return the pass for q at the inducing inputs of an objective, in double precision."""
-    engine, basis = objective.engine, make_basis(kernel, objective.Z, objective.jitter)
+def leave_out(engine: Engine, basis: Basis, likelihood: Likelihood, q: Q, offset: Array | None) -> LeaveOut:
+    """Return the pass for q at the inducing inputs of a basis, in double precision."""
     rule = engine.rule(likelihood, offset)
     step = LeaveOut(latent_of(basis, q), rule, likelihood, offset)
     if q.mean.shape[1] == 1 or rule.fixed:
         return step
     sums = engine.data.total(Step(step.latent, BoundRule(likelihood, responding=True)))
-    P = np.stack([np.eye(basis.size) + mirrored(S) for S in sums.curvature])
+    P = engine.prior(basis).P + np.stack([mirrored(S) for S in sums.curvature])
     return replace(step, responding=latent_of(basis, Q(q.mean, P)))

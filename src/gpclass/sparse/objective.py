@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,10 +25,7 @@ class PassObjective:
     jitter: float  # jitter relative to the prior variance
     tol: Tol = TOL_NATS  # gain of another pass, in nats, at which q has converged
     max_passes: int = MAX_PASSES
-    start: Q | Fit | None = (
-        None  # q, or a fit at other hyperparameters or inducing inputs, which provides sites
-    )
-    after: Callable[[Array, Q], None] | None = None  # called with theta and the next q after every pass
+    start: Q | Fit | None = None  # q, or a fit elsewhere, which provides sites
 
     @property
     def description(self) -> str:
@@ -49,9 +44,7 @@ class PassObjective:
     def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool) -> Fit:
         """Return q at theta after as many passes as needed."""
         kernel, likelihood, others = self._model(theta, gradient)
-        keep = None if self.after is None else partial(self.after, theta)
-        engine = replace(self.engine, likelihood=likelihood, after=keep)
-        return engine.converge(
+        return replace(self.engine, likelihood=likelihood).converge(
             make_basis(kernel, self.Z, self.jitter),
             start,
             tol=self.tol() if callable(self.tol) else self.tol,

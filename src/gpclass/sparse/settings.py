@@ -14,7 +14,6 @@ import numpy as np
 from gpclass.core.checks import check_integers, check_numbers, check_option, is_integer
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
-from gpclass.priors.basis import Basis, greedy
 
 MOST = 2000  # maximum number of inducing inputs with "auto": about ten matrices of 32 MB
 BY_RESIDUAL = 1000  # the same if the residual variance determines their number (EP, Laplace)
@@ -121,16 +120,20 @@ def choose(settings: Inducing, kernel: Any, X: Array, most: int, rng: np.random.
     given = settings.given()
     if given is not None:
         return given
+    from gpclass.priors.basis import greedy
+
     pool = np.asarray(X[: n_candidates(most)], dtype=float)
     chosen, _ = greedy(kernel, pool, min(most, len(X)), rng, settings.tol if settings.n == "auto" else 0.0)
     return pool[chosen]
 
 
-def grown(basis: Basis, X: Array, precision: Array, size: int, rng: np.random.Generator) -> Array:
+def grown(basis: Any, X: Array, precision: Array, size: int, rng: np.random.Generator) -> Array:
     """Return the inducing inputs and further ones, up to ``size``: rows where the residual variance matters most.
 
     A residual variance r_i lowers the bound by h_i r_i / 2 nats to first order, with h_i the ``precision`` of its site:
     little where the class is certain.
     """
+    from gpclass.priors.basis import greedy
+
     chosen, _ = greedy(basis.kernel, X, size - basis.size, rng, weight=precision, basis=basis)
     return np.vstack([basis.Z, X[chosen]])
