@@ -275,3 +275,28 @@ def test_the_rows_of_a_model_with_inducing_inputs_are_not_kept():
     clf = fixed(inducing=10).set_params(inference="vi").fit(FRAME, Y)
     with pytest.raises(ValueError, match="training rows are not kept by a model with inducing inputs"):
         clf.training_rows()
+
+
+@pytest.mark.parametrize("columns", [["size", "member", "age"], ["size", "member"]])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_other_columns_are_one_sentence(columns, make):
+    frame = FRAME[columns]
+    clf = fixed().fit(make(frame), Y)
+    for wrong, found in (
+        (frame.drop(columns="size"), "lacks 'size': add what is missing."),
+        (frame.assign(extra=1.0), "also has 'extra': give X[list(model.feature_names_in_)]."),
+        (frame.rename(columns={"size": "Size"}), "lacks 'size' and also has 'Size': add what is missing."),
+        (
+            frame[columns[::-1]],
+            f"has them in another order, from '{columns[-1]}' to 'size': give X[list(model",
+        ),
+        (
+            frame.assign(**dict.fromkeys("abcdef", 0.0)),
+            "also has 'a', 'b', 'c', 'd', 'e', ...: give X[list(model",
+        ),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^The feature names should match those .* during fit, but"
+        ) as caught:
+            clf.predict(make(wrong))
+        assert f"but X {found}" in str(caught.value)

@@ -31,9 +31,10 @@ PACKED = (
 UNKNOWN = (".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda")  # unsupported binary formats
 SEPARATORS = ",;\t|"  # separators of CSV files, the most likely one first
 DATES = {
-    "ISO8601": re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"),
+    "ISO8601": re.compile(r"\d{4}-(0[1-9]|1[0-2])(-\d{2}([T ]\d{2}:\d{2}.*)?)?"),
     "%d.%m.%Y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
 }
+TIME = re.compile(r"\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?")  # of day, or a duration
 FEW = 20  # this many classes are accepted regardless of the number of rows
 
 # -------------------------------------------------------------------------------------- tables
@@ -105,7 +106,7 @@ def _check_names(path: str, names: list[Any]) -> None:
 
 
 def _typed(column: Any) -> Any:
-    """Return texts without spaces around them, as dates if all of them are."""
+    """Return texts without spaces around them, as dates or durations if all of them are."""
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
     if is_category or pd.api.types.infer_dtype(column, skipna=True) != "string":
         return column
@@ -114,6 +115,8 @@ def _typed(column: Any) -> Any:
         if texts.dropna().str.fullmatch(pattern).all():
             dates = pd.to_datetime(texts, errors="coerce", format=form, utc=True)
             return dates if dates.notna().equals(texts.notna()) else texts  # text is rejected later
+    if texts.dropna().str.fullmatch(TIME).all():
+        return pd.to_timedelta(texts.where(texts.str.count(":") != 1, texts + ":00"))
     return texts
 
 
