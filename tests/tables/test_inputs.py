@@ -293,3 +293,15 @@ def test_other_columns_are_one_sentence(columns, make):
         ) as caught:
             clf.predict(make(wrong))
         assert f"but X {found}" in str(caught.value)
+
+
+def test_columns_of_structures_are_refused():
+    structured = FRAME[["size"]].to_records(index=False)
+    with pytest.raises(ValueError, match=r"^X is a structured array, .* give pandas\.DataFrame\(X\)\.$"):
+        fixed().fit(structured, Y)
+    nested = pl.from_pandas(FRAME[["size", "member"]]).with_columns(pl.struct("size", "member").alias("both"))
+    with pytest.raises(TypeError, match=r"^Column 'both' of X contains values of the type"):
+        fixed().fit(nested, Y)
+    vectors = pl.DataFrame({"v": pl.Series(np.ones((N, 3))), "size": FRAME["size"]})
+    with pytest.raises(TypeError, match=r"^Column 'v' of X contains values of the type"):
+        fixed().fit(vectors, Y)

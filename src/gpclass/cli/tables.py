@@ -21,14 +21,9 @@ import pandas as pd
 from gpclass.cli.files import InputError, access, named
 
 ARROW = (".parquet", ".feather", ".arrow")
-PACKED = (
-    ".gz",
-    ".zip",
-    ".bz2",
-    ".xz",
-    ".zst",
-)  # endings of compressed files, before which stands that of the table
-UNKNOWN = (".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda")  # unsupported binary formats
+# Endings of compressed files, before which stands that of the table.
+PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
+UNKNOWN = (".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda", ".pkl", ".npy")  # unsupported formats
 SEPARATORS = ",;\t|"  # separators of CSV files, the most likely one first
 DATES = {
     "ISO8601": re.compile(r"\d{4}-(0[1-9]|1[0-2])(-\d{2}([T ]\d{2}:\d{2}.*)?)?"),
@@ -98,7 +93,9 @@ def _check_names(path: str, names: list[Any]) -> None:
     if not texts:
         raise InputError(f"{path} has an empty first row, expected names of columns: remove rows above them.")
     if "" in texts:
-        raise InputError(f"{path} has no name for column {texts.index('') + 1} in its header: add one.")
+        raise InputError(
+            f"{path} has no name for column {texts.index('') + 1} in its header: add one, or remove lines above it."
+        )
     if twice := sorted({name for name in texts if texts.count(name) > 1}):
         raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
     if len(texts) > 1 and pd.to_numeric(pd.Series(texts), errors="coerce").notna().all():

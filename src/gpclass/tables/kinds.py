@@ -201,7 +201,7 @@ def warn_of_doubts(names: Sequence[str], columns: Sequence[Array]) -> None:
         each = ", ".join(f"{mark:g} in column {name!r}" for name, mark in marks)
         warnings.warn(
             f"X has frequent values far from all others, which may stand for missing values: {each}; if they do, "
-            "replace them by NaN.",
+            "replace them by NaN, which is an empty cell in a file.",
             TableWarning,
             stacklevel=5,
         )

@@ -47,6 +47,10 @@ def as_table(X: Any) -> Any:
     Masked values of an array of numbers are missing. Columns of the same name are refused.
     """
     if isinstance(X, np.ndarray):
+        if X.dtype.names:
+            raise ValueError(
+                "X is a structured array, expected a table or a matrix: give pandas.DataFrame(X)."
+            )
         masked = isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf"
         return np.ma.filled(X.astype(float), np.nan) if masked else X
     if type(X).__name__ == "LazyFrame":
@@ -116,6 +120,8 @@ class Values:
                 (column.to_pylist if hasattr(column, "to_pylist") else column.tolist)(), dtype=object
             )
         self.array = np.asarray(column)
+        if self.array.ndim != 1:  # of structs or vectors, which are refused as objects
+            self.array = np.fromiter(self.array, dtype=object)
 
     @cached_property
     def objects(self) -> list[Any]:
