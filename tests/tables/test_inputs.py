@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 import gpclass
@@ -305,3 +306,43 @@ def test_columns_of_structures_are_refused():
     vectors = pl.DataFrame({"v": pl.Series(np.ones((N, 3))), "size": FRAME["size"]})
     with pytest.raises(TypeError, match=r"^Column 'v' of X contains values of the type"):
         fixed().fit(vectors, Y)
+
+
+def generated(seed):
+    """Return a table of mixed kinds with gaps, its labels of up to 24 classes, and rows with levels that are new."""
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(20, 40))
+    makers = [
+        lambda: draw.normal(size=n) * 10.0 ** draw.integers(-6, 7),
+        lambda: draw.integers(0, 9, n).astype(float),
+        lambda: draw.choice([f"level {i}" for i in range(15)], n).astype(object),
+        lambda: (draw.random(n) < 0.5).astype(object),
+        lambda: pd.Timestamp("1999-12-31") + pd.to_timedelta(draw.integers(0, 9000, n), unit="D"),
+        lambda: pd.date_range("2020-01-01", periods=n, tz="Asia/Tokyo"),
+        lambda: pd.to_timedelta(draw.integers(0, 9000, n), unit="s"),
+        lambda: np.array(["same"] * n, dtype=object),
+        lambda: pd.Categorical(draw.choice(["lo", "hi"], n), categories=["lo", "mid", "hi"], ordered=True),
+        lambda: draw.choice(np.array([1, 2, "x"], dtype=object), n),
+    ]
+    chosen = [1, 2, *draw.integers(0, len(makers), draw.integers(0, 10))]
+    X = pd.DataFrame({f"c{i}": pd.Series(makers[k]()) for i, k in enumerate(chosen)})
+    for name in X:
+        gaps = draw.random(n) < draw.choice([0.0, 0.1, 0.6])
+        X[name] = X[name].where(~gaps)
+    y = draw.integers(0, draw.choice([2, 2, 3, 24]), n).astype(str)
+    y[:3] = ["alone", "0", "1"]
+    return X, y, X.iloc[:9].assign(c1="never seen", c0=np.nan)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(20))
+def test_generated_tables_are_fitted_and_saved(seed, tmp_path):
+    X, y, new = generated(seed)
+    clf = fixed("rbf", integration="mackay").fit(X, y)  # the fastest for many classes
+    order = np.random.default_rng(seed).permutation(len(y))
+    same = clone(clf).fit(X.iloc[order], y[order])
+    clf.save(tmp_path / "m.gpc")
+    p = clf.predict_proba(new)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(same.predict_proba(new), p, atol=1e-6)
+    np.testing.assert_array_equal(gpclass.load(tmp_path / "m.gpc").predict_proba(new), p)
