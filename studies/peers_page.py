@@ -23,10 +23,11 @@ MEASURES = {
 HEAD = """\
 # Beside other classifiers
 
-`GaussianProcessClassifier()` of gpclass with its defaults, beside classifiers of scikit-learn: its Gaussian process
-with `1.0 * RBF(1.0)` learned; `LogisticRegressionCV` chosen by log loss; `HistGradientBoostingClassifier`; a support
-vector machine with RBF kernel, `C` and `gamma` chosen by a grid of 16 and three-fold cross-validation, its outputs made
-probabilities by `CalibratedClassifierCV`; `RandomForestClassifier` with 500 trees.
+`GaussianProcessClassifier()` of gpclass with its defaults, beside CatBoost and LightGBM with their defaults (where they
+have been measured), and classifiers of scikit-learn: its Gaussian process with `1.0 * RBF(1.0)` learned;
+`LogisticRegressionCV` chosen by log loss; `HistGradientBoostingClassifier`; a support vector machine with RBF kernel,
+`C` and `gamma` chosen by a grid of 16 and three-fold cross-validation, its outputs made probabilities by
+`CalibratedClassifierCV`; `RandomForestClassifier` with 500 trees.
 
 How it was measured:
 

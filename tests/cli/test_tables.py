@@ -234,3 +234,14 @@ def test_files_and_options_that_are_refused(messy, tmp_path):
     pytest.importorskip("openpyxl")
     MESSY[["count", "y"]].to_excel(tmp_path / "t.xlsx", index=False, startrow=2)
     assert "empty first row" in one_sentence(run("fit", tmp_path / "t.xlsx", "-t", "y", code=1))
+
+
+def test_months_and_times_are_dates_and_durations(tmp_path):
+    path = str(tmp_path / "t.csv")
+    lines = ["month,start,lap,y", "2021-03,14:30,0:01:30.5,a", ",,,b", "2021-12,09:05:30,12:00,a"]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    frame = read_table(path, ["y"])
+    assert frame["month"].dt.month.tolist()[::2] == [3, 12]
+    assert frame["start"].dt.total_seconds().tolist()[::2] == [52200.0, 32730.0]
+    assert frame["lap"].dt.total_seconds().tolist()[::2] == [90.5, 43200.0]
+    assert frame[["month", "start", "lap"]].isna().all(axis=1).tolist() == [False, True, False]

@@ -25,7 +25,7 @@ from gpclass.likelihoods import Logit
 from gpclass.mcmc import MCMC, EllipticalSlice
 from gpclass.onnx import OnnxExportError, to_onnx
 from gpclass.onnx.export import logistic, normal
-from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, Value
+from gpclass.onnx.graph import IR_VERSION, OPSETS, Graph, Value
 from gpclass.sparse.settings import Inducing
 
 onnx = pytest.importorskip("onnx")
@@ -51,7 +51,7 @@ def evaluate(function, *columns):
         graph.constants,
     )
     model = helper.make_model(
-        described, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+        described, opset_imports=[helper.make_opsetid("", OPSETS[""])], ir_version=IR_VERSION
     )
     feed = {name: np.asarray(c, dtype=float)[:, None] for name, c in zip(names, columns, strict=True)}
     got = [a[:, 0] for a in session(model.SerializeToString()).run(None, feed)]

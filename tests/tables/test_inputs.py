@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 import gpclass
@@ -202,8 +203,6 @@ def test_labels_and_weights_of_another_length():
 
 
 def test_other_parts_of_the_library_take_tables():
-    clf = fixed("rbf").fit(FRAME, Y)
-    coded = clf.encoder_.transform(FRAME)
     result = gpclass.compare(
         FRAME,
         Y,
@@ -212,11 +211,6 @@ def test_other_parts_of_the_library_take_tables():
         cv=3,
     )
     assert all(row.log_loss < 0.69 for row in result.rows)
-    onnxruntime = pytest.importorskip("onnxruntime")
-    session = onnxruntime.InferenceSession(gpclass.to_onnx(clf))
-    np.testing.assert_allclose(
-        session.run(["probabilities"], {"X": coded})[0], clf.predict_proba(FRAME), atol=1e-9
-    )
 
 
 def test_columns_of_one_name_are_refused():
@@ -274,3 +268,80 @@ def test_the_rows_of_a_model_with_inducing_inputs_are_not_kept():
     clf = fixed(inducing=10).set_params(inference="vi").fit(FRAME, Y)
     with pytest.raises(ValueError, match="training rows are not kept by a model with inducing inputs"):
         clf.training_rows()
+
+
+@pytest.mark.parametrize("columns", [["size", "member", "age"], ["size", "member"]])
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_other_columns_are_one_sentence(columns, make):
+    frame = FRAME[columns]
+    clf = fixed().fit(make(frame), Y)
+    for wrong, found in (
+        (frame.drop(columns="size"), "lacks 'size': add what is missing."),
+        (frame.assign(extra=1.0), "also has 'extra': give X[list(model.feature_names_in_)]."),
+        (frame.rename(columns={"size": "Size"}), "lacks 'size' and also has 'Size': add what is missing."),
+        (
+            frame[columns[::-1]],
+            f"has them in another order, from '{columns[-1]}' to 'size': give X[list(model",
+        ),
+        (
+            frame.assign(**dict.fromkeys("abcdef", 0.0)),
+            "also has 'a', 'b', 'c', 'd', 'e', ...: give X[list(model",
+        ),
+    ):
+        with pytest.raises(
+            ValueError, match=r"^The feature names should match those .* during fit, but"
+        ) as caught:
+            clf.predict(make(wrong))
+        assert f"but X {found}" in str(caught.value)
+
+
+def test_columns_of_structures_are_refused():
+    structured = FRAME[["size"]].to_records(index=False)
+    with pytest.raises(ValueError, match=r"^X is a structured array, .* give pandas\.DataFrame\(X\)\.$"):
+        fixed().fit(structured, Y)
+    nested = pl.from_pandas(FRAME[["size", "member"]]).with_columns(pl.struct("size", "member").alias("both"))
+    with pytest.raises(TypeError, match=r"^Column 'both' of X contains values of the type"):
+        fixed().fit(nested, Y)
+    vectors = pl.DataFrame({"v": pl.Series(np.ones((N, 3))), "size": FRAME["size"]})
+    with pytest.raises(TypeError, match=r"^Column 'v' of X contains values of the type"):
+        fixed().fit(vectors, Y)
+
+
+def generated(seed):
+    """Return a table of mixed kinds with gaps, its labels of up to 24 classes, and rows with levels that are new."""
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(20, 40))
+    makers = [
+        lambda: draw.normal(size=n) * 10.0 ** draw.integers(-6, 7),
+        lambda: draw.integers(0, 9, n).astype(float),
+        lambda: draw.choice([f"level {i}" for i in range(15)], n).astype(object),
+        lambda: (draw.random(n) < 0.5).astype(object),
+        lambda: pd.Timestamp("1999-12-31") + pd.to_timedelta(draw.integers(0, 9000, n), unit="D"),
+        lambda: pd.date_range("2020-01-01", periods=n, tz="Asia/Tokyo"),
+        lambda: pd.to_timedelta(draw.integers(0, 9000, n), unit="s"),
+        lambda: np.array(["same"] * n, dtype=object),
+        lambda: pd.Categorical(draw.choice(["lo", "hi"], n), categories=["lo", "mid", "hi"], ordered=True),
+        lambda: draw.choice(np.array([1, 2, "x"], dtype=object), n),
+    ]
+    chosen = [1, 2, *draw.integers(0, len(makers), draw.integers(0, 10))]
+    X = pd.DataFrame({f"c{i}": pd.Series(makers[k]()) for i, k in enumerate(chosen)})
+    for name in X:
+        gaps = draw.random(n) < draw.choice([0.0, 0.1, 0.6])
+        X[name] = X[name].where(~gaps)
+    y = draw.integers(0, draw.choice([2, 2, 3, 24]), n).astype(str)
+    y[:3] = ["alone", "0", "1"]
+    return X, y, X.iloc[:9].assign(c1="never seen", c0=np.nan)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(20))
+def test_generated_tables_are_fitted_and_saved(seed, tmp_path):
+    X, y, new = generated(seed)
+    clf = fixed("rbf", integration="mackay").fit(X, y)  # the fastest for many classes
+    order = np.random.default_rng(seed).permutation(len(y))
+    same = clone(clf).fit(X.iloc[order], y[order])
+    clf.save(tmp_path / "m.gpc")
+    p = clf.predict_proba(new)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-9)
+    np.testing.assert_allclose(same.predict_proba(new), p, atol=1e-6)
+    np.testing.assert_array_equal(gpclass.load(tmp_path / "m.gpc").predict_proba(new), p)

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpclass.tables import ColumnError, Encoder
-from gpclass.tables.kinds import MOST_LEVELS, chosen_columns, warn_of_identifiers
+from gpclass import GaussianProcessClassifier
+from gpclass.tables import ColumnError, Encoder, TableWarning
+from gpclass.tables.kinds import MOST_LEVELS, chosen_columns, warn_of_doubts
 
 rng = np.random.default_rng(0)
 N = 200
@@ -32,6 +33,10 @@ def kind(values, **options):
         ["yes", "no"],
         ["<3", ">=3"],
         ["10.0.0.1", "192.168.0.1"],
+        ["2021-13", "2021-44"],
+        ["2010-2014", "2015-2019"],
+        ["March", "May"],
+        ["10:1", "9:2"],
         [f"level {i}" for i in range(100)],
         [f"{i:05d}" for i in range(0, 99999, 1000)],
         [1, "a"],
@@ -65,6 +70,19 @@ REFUSED = {
     "dates": (["2020-01-31", "2021-12-01 10:00"], "dates as text, such as '2020-01-31': convert them"),
     "other dates": (["31.12.2020", "1.1.2021"], "dates as text, such as '1.1.2021': convert them"),
     "short dates": (["31.12.20", "1.1.21"], "dates as text"),
+    "months": (
+        ["2021-03", "2021-12"],
+        "dates as text, such as '2021-03': convert them with pandas.to_datetime",
+    ),
+    "names of months": (["3 Mar 2021", "12 October 2021"], "dates as text, such as '12 October 2021'"),
+    "American dates": (["Mar 3, 2021", "May 2021"], "dates as text"),
+    "dates with slashes": (["2021/03/01", "3/1/2021"], "dates as text"),
+    "times": (["14:30", "09:05"], "times as text, such as '09:05': convert them with pandas.to_timedelta"),
+    "durations": (["1 days 02:30:00", "0:10:00.5"], "times as text"),
+    "texts among times": (
+        [*(f"10:{m}" for m in range(10, 40)), "late"],
+        "texts among its times, such as 'late'",
+    ),
     "texts among dates": (
         [*(f"2020-01-{day}" for day in range(10, 31)), "soon"],
         "texts among its dates, such as 'soon'",
@@ -154,7 +172,7 @@ def test_categorical_features_that_are_not_possible(given):
 def warns(values):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_identifiers(["a"], [np.asarray(values, dtype=float)])
+        warn_of_doubts(["a"], [np.asarray(values, dtype=float)])
     return bool(caught)
 
 
@@ -162,7 +180,7 @@ def test_integers_that_number_the_rows_are_named():
     assert warns(range(100))
     assert warns(rng.permutation(1000)[:300] + 12345)
     with pytest.warns(UserWarning, match="^Columns 'a', 'b' of X number the rows"):
-        warn_of_identifiers(["a", "b"], [np.arange(60.0)] * 2)
+        warn_of_doubts(["a", "b"], [np.arange(60.0)] * 2)
 
 
 @pytest.mark.parametrize(
@@ -177,4 +195,39 @@ def test_integers_that_number_the_rows_are_named():
     ],
 )
 def test_ordinary_numbers_are_not_named(values):
+    assert not warns(values)
+
+
+@pytest.mark.parametrize("mark", [-999.0, 9999.0, -1e30])
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, lambda columns: pd.DataFrame(columns).assign(t=["a", "b"] * 100)]
+)
+def test_values_that_may_mark_missing_ones_are_named(mark, make):
+    frame = make({"age": rng.uniform(20, 80, N), "size": rng.normal(size=N), "n": rng.poisson(30, N)})
+    frame.loc[::20, "age"] = mark
+    frame.loc[0, "size"] = 1e6  # an outlier, but not frequent
+    found = (
+        rf"far from all others, .* missing values: {mark:g} in column 'age'; if they do, replace them by NaN"
+    )
+    given = frame.copy()
+    with pytest.warns(TableWarning, match=found.replace("+", r"\+")) as caught:
+        GaussianProcessClassifier("rbf", optimizer=None, inference="laplace").fit(frame, np.arange(N) % 2)
+    assert len(caught) == 1
+    pd.testing.assert_frame_equal(frame, given)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.where(rng.random(N) < 0.5, 0.0, rng.gamma(2.0, 5.0, N)),
+        np.where(rng.random(N) < 0.5, 0, 1000),
+        rng.choice([1, 2, 3, 99], N),
+        np.minimum(rng.lognormal(0.0, 2.0, N), 5.0),
+        np.where(rng.random(N) < 0.3, -1.0, rng.uniform(0, 80, N)),
+        np.full(N, np.nan),
+        np.append(rng.normal(size=N - 1), np.nan),
+        -np.append(rng.normal(size=N - 2), [1e6, 2e6]),
+    ],
+)
+def test_other_frequent_values_are_not(values):
     assert not warns(values)

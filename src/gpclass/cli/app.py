@@ -24,7 +24,7 @@ EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}  # the extras of these packa
 REMEDIES = {
     "numbers": "give --decimal or --thousands with the mark that they use, such as --decimal , --thousands ., correct "
     "them, or leave them out with --drop {}",
-    "conversion": "correct it, or give --decimal or --thousands if its numbers need them",
+    "conversion": "write it as in the training rows, and give --decimal or --thousands if its numbers need them",
     "identifier": "leave it out with --drop {0}, or treat it as categories with --categorical {0}",
     "dates": "write them as 2026-01-31, leave cells without a date empty, or leave them out with --drop {}",
 }

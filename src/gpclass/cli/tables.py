@@ -21,19 +21,15 @@ import pandas as pd
 from gpclass.cli.files import InputError, access, named
 
 ARROW = (".parquet", ".feather", ".arrow")
-PACKED = (
-    ".gz",
-    ".zip",
-    ".bz2",
-    ".xz",
-    ".zst",
-)  # endings of compressed files, before which stands that of the table
-UNKNOWN = (".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda")  # unsupported binary formats
+# Endings of compressed files, before which stands that of the table.
+PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
+UNKNOWN = (".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda", ".pkl", ".npy")  # unsupported formats
 SEPARATORS = ",;\t|"  # separators of CSV files, the most likely one first
 DATES = {
-    "ISO8601": re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?"),
+    "ISO8601": re.compile(r"\d{4}-(0[1-9]|1[0-2])(-\d{2}([T ]\d{2}:\d{2}.*)?)?"),
     "%d.%m.%Y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
 }
+TIME = re.compile(r"\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?")  # of day, or a duration
 FEW = 20  # this many classes are accepted regardless of the number of rows
 
 # -------------------------------------------------------------------------------------- tables
@@ -97,7 +93,9 @@ def _check_names(path: str, names: list[Any]) -> None:
     if not texts:
         raise InputError(f"{path} has an empty first row, expected names of columns: remove rows above them.")
     if "" in texts:
-        raise InputError(f"{path} has no name for column {texts.index('') + 1} in its header: add one.")
+        raise InputError(
+            f"{path} has no name for column {texts.index('') + 1} in its header: add one, or remove lines above it."
+        )
     if twice := sorted({name for name in texts if texts.count(name) > 1}):
         raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
     if len(texts) > 1 and pd.to_numeric(pd.Series(texts), errors="coerce").notna().all():
@@ -105,7 +103,7 @@ def _check_names(path: str, names: list[Any]) -> None:
 
 
 def _typed(column: Any) -> Any:
-    """Return texts without spaces around them, as dates if all of them are."""
+    """Return texts without spaces around them, as dates or durations if all of them are."""
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
     if is_category or pd.api.types.infer_dtype(column, skipna=True) != "string":
         return column
@@ -114,6 +112,8 @@ def _typed(column: Any) -> Any:
         if texts.dropna().str.fullmatch(pattern).all():
             dates = pd.to_datetime(texts, errors="coerce", format=form, utc=True)
             return dates if dates.notna().equals(texts.notna()) else texts  # text is rejected later
+    if texts.dropna().str.fullmatch(TIME).all():
+        return pd.to_timedelta(texts.where(texts.str.count(":") != 1, texts + ":00"))
     return texts
 
 

@@ -47,7 +47,8 @@ def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> 
     if isinstance(X, str | os.PathLike):
         if not isinstance(y, str):
             raise ValueError(
-                f"X is the path {os.fspath(X)!r}: give the name of the column of labels as y, found {y!r}."
+                f"X is the path {os.fspath(X)!r}: give the name of the column of labels as y, found "
+                f"{'None' if y is None else 'a ' + type(y).__name__}."
             )
         source: Source = ParquetSource(X, target=y, weight=weight)
     elif isinstance(X, Source) or callable(X):

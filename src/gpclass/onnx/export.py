@@ -17,8 +17,9 @@ from gpclass.core.files import replacing
 from gpclass.decision import TIE, check_cost
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
-from gpclass.onnx.graph import IR_VERSION, OPSET, Graph, OnnxExportError, Value, join
+from gpclass.onnx.graph import IR_VERSION, OPSETS, Graph, OnnxExportError, Value, join
 from gpclass.onnx.kernels import covariances
+from gpclass.onnx.tables import read_columns
 from gpclass.posteriors import GaussianProcess
 
 LARGEST = 1_900_000_000  # largest size in bytes; a graph in one file has at most 2 GB
@@ -29,10 +30,11 @@ DEGREE = 34
 def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes:
     """Return a fitted classifier as an ONNX graph, in double precision and with standard operators only.
 
-    The input is ``X``, rows of float64. The outputs are ``label`` and ``probabilities``, which agree with
-    `predict` and `predict_proba` to 1e-9, or to seven digits if the classifier predicts in single precision.
-    If classes tie, both choose the last one in ``classes_``. The graph of a classifier that was fitted to a table with
-    categories or missing values takes the coded rows, ``estimator.encoder_.transform(X)``.
+    The input is ``X``, rows of float64. In tables without text NaN is a missing value, truth values are 0 and 1, and
+    dates and durations are days. A table with text has an input of shape (n, 1) for each column that is not constant,
+    with the name of the column; missing text is the empty string. The outputs are ``label`` and ``probabilities``,
+    which agree with `predict` and `predict_proba` to 1e-9, or to seven digits if the classifier predicts in single
+    precision. If classes tie, both choose the last one in ``classes_``.
 
     Parameters
     ----------
@@ -73,8 +75,11 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     optional("onnx", "to_onnx()", "onnx")
     from onnx import TensorProto, helper
 
-    graph = Graph()
-    P = graph.apply("Identity", _probabilities(estimator, Value(graph, "X")), output="probabilities")
+    graph, describe = Graph(), helper.make_tensor_value_info
+    X, inputs = Value(graph, "X"), [describe("X", TensorProto.DOUBLE, ["n", estimator.n_features_in_])]
+    if estimator.encoder_ is not None:
+        X, inputs = read_columns(graph, estimator.encoder_)
+    P = graph.apply("Identity", _probabilities(estimator, X), output="probabilities")
     classes = estimator.classes_
     if classes.dtype.kind in "UO":
         classes, kind = np.array([str(c) for c in classes], dtype=object), TensorProto.STRING
@@ -86,21 +91,18 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
         raise OnnxExportError(
             "An ONNX graph can hold at most 2 GB, and the model is larger: fit it to fewer rows."
         )
-    coded = estimator.encoder_
-    n_features = estimator.n_features_in_ if coded is None else len(coded.groups_)
-    describe = helper.make_tensor_value_info
     model = helper.make_model(
         helper.make_graph(
             graph.nodes,
             "gpclass",
-            [describe("X", TensorProto.DOUBLE, ["n", n_features])],
+            inputs,
             [
                 describe("label", kind, ["n"]),
                 describe("probabilities", TensorProto.DOUBLE, ["n", len(classes)]),
             ],
             graph.constants,
         ),
-        opset_imports=[helper.make_opsetid("", OPSET)],
+        opset_imports=[helper.make_opsetid(name, OPSETS[name]) for name in {n.domain for n in graph.nodes}],
         ir_version=IR_VERSION,
         producer_name="gpclass",
     )

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-OPSET, IR_VERSION = 17, 8  # old enough for every runtime in use, new enough for all operators used
+# Old enough for every runtime in use, new enough for all operators used.
+OPSETS, IR_VERSION = {"": 17, "ai.onnx.ml": 3}, 8
 # Elementwise functions supported in double precision; the first three letters are the name of the operator.
 SHORT = "absolute add divide exp log maximum minimum multiply negative power sin subtract"
 # Gemm, because runtimes fuse MatMul and a following factor into an operator that has single precision only.
@@ -39,7 +40,7 @@ class Graph:
         array = np.ascontiguousarray(array) if np.ndim(array) else np.asarray(array)
         key = (array.dtype.str, array.shape, array.tobytes() if array.dtype != object else tuple(array))
         if key not in self._known:
-            name = f"c{len(self.constants)}"
+            name = f"constant {len(self.constants)}"
             self.constants.append(numpy_helper.from_array(array, name))
             self._known[key] = Value(self, name)
         return self._known[key]
@@ -49,7 +50,7 @@ class Graph:
         from onnx import helper
 
         names = [(i if isinstance(i, Value) else self.constant(i)).name for i in inputs]
-        output = output or f"v{len(self.nodes)}"
+        output = output or f"value {len(self.nodes)}"
         self.nodes.append(helper.make_node(operator, names, [output], **attributes))
         return Value(self, output)
 

@@ -52,7 +52,8 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
     """
     if type(estimator) is not GaussianProcessClassifier:
         raise ModelFileError(
-            f"A {type(estimator).__name__} cannot be saved, expected a GaussianProcessClassifier of gpclass."
+            f"A {type(estimator).__name__} cannot be saved, expected a GaussianProcessClassifier of gpclass, "
+            "such as the last step of a pipeline, pipeline[-1]."
         )
     check_is_fitted(estimator)
     params = estimator.get_params(deep=False)

@@ -22,9 +22,9 @@ from gpclass.tables.kinds import (
     check_levels,
     is_explicit,
     kinds_of,
-    warn_of_identifiers,
+    warn_of_doubts,
 )
-from gpclass.tables.reading import TakesTables, Values, as_table, columns_of, is_frame
+from gpclass.tables.reading import TakesTables, Values, as_table, check_names, columns_of, is_frame
 from gpclass.tables.records import Column, finite_numbers, levels_of
 from gpclass.validation import check_weights
 
@@ -99,7 +99,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         found = survey(Rows(X, None, weight), kinds)
         if is_frame(X):
             numbers = [i for i, kind in enumerate(kinds) if kind == "number"]
-            warn_of_identifiers([columns[i].name for i in numbers], [found.columns[i][0] for i in numbers])
+            warn_of_doubts([columns[i].name for i in numbers], [found.columns[i][0] for i in numbers])
         return self._set(found.records(columns, kinds))
 
     def _set(self, columns: Any) -> Self:
@@ -175,6 +175,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
     def _checked(self, X: Any, *, reset: bool) -> Any:
         """Return a table or a matrix with the right number and names of columns."""
         X = as_table(X)
+        check_names(X, None if reset else getattr(self, "feature_names_in_", None))
         if is_frame(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
         else:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from gpclass.tables.encoder import NUMERIC, Encoder
-from gpclass.tables.kinds import is_explicit, warn_of_identifiers
-from gpclass.tables.reading import Values, as_table, columns_of
+from gpclass.tables.kinds import is_explicit, warn_of_doubts
+from gpclass.tables.reading import Values, as_table, check_names, columns_of
 from gpclass.validation import check_inputs, is_missing
 
 
@@ -33,6 +33,7 @@ def read_inputs(
         encoder = getattr(estimator, "encoder_", None)
         if encoder is not None:
             return encoder.code(X)
+        check_names(X, getattr(estimator, "feature_names_in_", None))
         numeric = not vectors or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf")
         for column in () if numeric else columns_of(X):
             if column.kind not in NUMERIC:
@@ -45,7 +46,7 @@ def read_inputs(
     if not vectors or not needs_coding(X, given):
         X, y = check_inputs(estimator, X, y, **options)
         if vectors and hasattr(estimator, "feature_names_in_") and X.shape[1] > 1:
-            warn_of_identifiers(list(estimator.feature_names_in_), list(X.T))
+            warn_of_doubts(list(estimator.feature_names_in_), list(X.T))
         return X, y
     encoder = Encoder(given).fit(X, sample_weight=weight)
     X, y = check_inputs(estimator, encoder.code(X, warn=False), y, **options)

@@ -19,6 +19,8 @@ DISTINCT = 0.9  # a column with a larger fraction of different texts is an ident
 MOSTLY = 0.8  # if a larger fraction of the texts are numbers, the others are mistakes
 ROWS_OF_IDS = 50  # fewer different integers may be measurements
 DENSE_IDS = 4  # identifiers are integers in a range of at most this many times their number
+MARKED = 0.01  # a value in fewer rows is an outlier, and does not mark missing values
+MEASURED = 10  # columns of fewer other values are codes, in which any value may be meant
 
 PLAIN = re.compile(r"\s*[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?\s*")
 NUMBER_LIKE = re.compile(
@@ -26,7 +28,13 @@ NUMBER_LIKE = re.compile(
 )
 SIGN = re.compile(r".*[%$€£].*")
 WITH_UNIT = re.compile(r"\s*([$€£]?)\s?[-+]?\d[\d.,'\s]*?\s?([^\W\d]{0,4}|[%°$€£])\s*")  # such as 1,200 kg
-DATE = re.compile(r"\s*(\d{4}-\d{2}-\d{2}([T ].*)?|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))\s*")
+MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+DATE = re.compile(
+    r"\s*(\d{4}([-/])\d{1,2}\2\d{1,2}([T ].*)?|\d{1,2}([./-])\d{1,2}\4(\d{4}|\d{2})"
+    rf"|[12]\d{{3}}[-/](0?[1-9]|1[0-2])|(\d{{1,2}}[- ])?{MONTH}[- ](\d{{1,2}}, ?)?[12]\d{{3}})\s*",  # 2021-03, Mar 2021
+    re.IGNORECASE,
+)
+TIME = re.compile(r"\s*(\d+ days?,? )?\d{1,2}:[0-5]\d(:[0-5]\d([.,]\d+)?)?( ?[ap]m)?\s*", re.IGNORECASE)
 CODE = re.compile(r"\s*0\d+\s*")  # digits with a leading zero, such as a postcode
 REMEDIES = {
     "numbers": "read them as numbers, for example with pandas.read_csv(..., decimal=',') or pandas.to_numeric, or name "
@@ -37,6 +45,8 @@ REMEDIES = {
     "signs": "remove what is not part of the number, for example with Series.str.strip(' %$€£'), and convert the rest "
     "with pandas.to_numeric, or name the column in categorical_features",
     "dates": "convert them with pandas.to_datetime, or name the column in categorical_features",
+    "times": "convert them with pandas.to_timedelta, which takes hours, minutes and seconds (01:30:00), or name the "
+    "column in categorical_features",
     "identifier": "drop the column, or name it in categorical_features",
     "levels": f"merge the rare ones, so that at most {MOST_LEVELS} are left, or drop the column",
     "other": "convert or drop the column",
@@ -57,7 +67,7 @@ class ColumnError(ValueError):
         Name of the column.
     found : str
         What is wrong with it, as a clause without a subject.
-    problem : {"numbers", "texts", "signs", "conversion", "dates", "identifier", "levels", "other", "text"}
+    problem : str
         What to do about it: a key of `REMEDIES`.
     """
 
@@ -150,12 +160,12 @@ def _kind_of_text(name: str, values: list[Any]) -> str:
             raise ColumnError(name, f"has texts among its numbers, such as {other[:40]!r}", "texts")
         problem = "numbers" if share(SIGN) == 0.0 else "signs"
         raise ColumnError(name, f"has numbers as text, such as {example[:40]!r}", problem)
-    dates = share(DATE)
-    if dates == 1.0:
-        raise ColumnError(name, f"has dates as text, such as {example[:40]!r}", "dates")
-    if varied and dates >= MOSTLY:
-        other = next(text for text in texts if not DATE.fullmatch(text))
-        raise ColumnError(name, f"has texts among its dates, such as {other[:40]!r}", "dates")
+    for what, pattern in (("dates", DATE), ("times", TIME)):
+        if (found := share(pattern)) == 1.0:
+            raise ColumnError(name, f"has {what} as text, such as {example[:40]!r}", what)
+        if varied and found >= MOSTLY:
+            other = next(text for text in texts if not pattern.fullmatch(text))
+            raise ColumnError(name, f"has texts among its {what}, such as {other[:40]!r}", what)
     units = {match and (match[1], match[2]) for match in map(WITH_UNIT.fullmatch, texts)}
     if many and len(units) == 1 and units.isdisjoint({None, ("", "")}):
         raise ColumnError(name, f"has numbers as text, such as {example[:40]!r}", "signs")
@@ -175,14 +185,23 @@ def check_levels(name: str, n_levels: int) -> None:
         raise ColumnError(name, f"has {n_levels} levels, and at most {MOST_LEVELS} are possible", "levels")
 
 
-def warn_of_identifiers(names: Sequence[str], columns: Sequence[Array]) -> None:
-    """Warn about columns of distinct integers that are nearly consecutive, which measurements are not."""
+def warn_of_doubts(names: Sequence[str], columns: Sequence[Array]) -> None:
+    """Warn about columns of numbers that are likely to be identifiers, or to have a value that marks missing ones."""
     found = [name for name, values in zip(names, columns, strict=True) if _counts_rows(values)]
     if found:
         several = len(found) > 1
         warnings.warn(
             f"Column{'s' * several} {', '.join(map(repr, found))} of X {'number' if several else 'numbers'} the rows, "
             "and may be identifiers, which do not help to predict other rows: drop such columns.",
+            TableWarning,
+            stacklevel=5,
+        )
+    marks = [(name, mark) for name, values in zip(names, columns, strict=True) for mark in _marks(values)]
+    if marks:
+        each = ", ".join(f"{mark:g} in column {name!r}" for name, mark in marks)
+        warnings.warn(
+            f"X has frequent values far from all others, which may stand for missing values: {each}; if they do, "
+            "replace them by NaN, which is an empty cell in a file.",
             TableWarning,
             stacklevel=5,
         )
@@ -193,3 +212,14 @@ def _counts_rows(values: Array) -> bool:
     if n < ROWS_OF_IDS or values.max() - values.min() >= DENSE_IDS * n or (values != np.floor(values)).any():
         return False
     return len(np.unique(values)) == n
+
+
+def _marks(values: Array) -> list[float]:
+    """Return frequent values that are farther from the others than any two of these, such as -999 in 20, ..., 80."""
+    values, found = values[~np.isnan(values)], []
+    for end in (values.min(), values.max()) if len(values) else ():
+        others = values[values != end]
+        count = len(values) - len(others)
+        if 1 < count >= MARKED * len(values) and len(others) and np.abs(others - end).min() > np.ptp(others):
+            found += [float(end)] if len(np.unique(others)) >= MEASURED else []
+    return found

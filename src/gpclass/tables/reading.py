@@ -28,6 +28,7 @@ TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("number", NUMBERS),
     ("text", (str, *NUMBERS)),
 )
+SHOWN = 5  # names of columns in an error
 CATEGORIES = ("categ", "enum", "dictionary")  # beginnings of the names of categorical types
 
 
@@ -46,12 +47,16 @@ def as_table(X: Any) -> Any:
     Masked values of an array of numbers are missing. Columns of the same name are refused.
     """
     if isinstance(X, np.ndarray):
+        if X.dtype.names:
+            raise ValueError(
+                "X is a structured array, expected a table or a matrix: give pandas.DataFrame(X)."
+            )
         masked = isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf"
         return np.ma.filled(X.astype(float), np.nan) if masked else X
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
     if is_frame(X):
-        names = list(X.column_names if hasattr(X, "column_names") else X.columns)
+        names = names_of(X)
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"X has several columns called {twice[0]!r}: give them different names.")
         return X
@@ -79,6 +84,29 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "shape")
 
 
+def names_of(X: Any) -> list[Any]:
+    """Return the names of the columns of a table."""
+    return list(X.column_names if hasattr(X, "column_names") else X.columns)
+
+
+def check_names(X: Any, expected: Any) -> None:
+    """Raise unless a table has the columns of the training rows in their order; None if these had no names."""
+    given = names_of(X) if is_frame(X) and expected is not None else []
+    if not given or given == list(expected) or not all(isinstance(name, str) for name in given):
+        return
+    missing, new = ([repr(n) for n in a if n not in b] for a, b in ((expected, given), (given, expected)))
+    differences = [
+        f"{verb} {', '.join(n[:SHOWN] + ['...'] * (len(n) > SHOWN))}"
+        for verb, n in (("lacks", missing), ("also has", new))
+        if n
+    ]
+    found = " and ".join(differences) or f"has them in another order, from {given[0]!r} to {given[-1]!r}"
+    remedy = "add what is missing" if missing else "give X[list(model.feature_names_in_)]"
+    raise ValueError(
+        f"The feature names should match those that were passed during fit, but X {found}: {remedy}."
+    )
+
+
 class Values:
     """A column of a table: its name, the name of its type, and its values as a NumPy array."""
 
@@ -92,6 +120,8 @@ class Values:
                 (column.to_pylist if hasattr(column, "to_pylist") else column.tolist)(), dtype=object
             )
         self.array = np.asarray(column)
+        if self.array.ndim != 1:  # of structs or vectors, which are refused as objects
+            self.array = np.fromiter(self.array, dtype=object)
 
     @cached_property
     def objects(self) -> list[Any]:
@@ -132,15 +162,14 @@ class Values:
 
 def columns_of(X: Any) -> list[Values]:
     """Return the columns of a table or a matrix, called x0, x1, ... if they have no names; none of anything else."""
+    names = names_of(X) if is_frame(X) else []
     if hasattr(X, "iloc"):
-        names, columns = list(X.columns), [X.iloc[:, i] for i in range(X.shape[1])]
-    elif hasattr(X, "get_columns"):  # polars
-        names, columns = X.columns, X.get_columns()
-    elif is_frame(X):
-        names, columns = X.column_names, X.columns
+        columns = [X.iloc[:, i] for i in range(X.shape[1])]
+    elif names:
+        columns = X.get_columns() if hasattr(X, "get_columns") else X.columns  # polars, Arrow
     else:
         matrix = isinstance(X, np.ndarray) and X.ndim == 2 and X.size > 0 and X.dtype.kind in "biufOUTmM"
-        names, columns = [], list(X.T) if matrix else []
+        columns = list(X.T) if matrix else []
     if not all(isinstance(name, str) for name in names) or not names:
         names = [f"x{i}" for i in range(len(columns))]
     return [Values(name, column) for name, column in zip(names, columns, strict=True)]
