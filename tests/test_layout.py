@@ -29,6 +29,7 @@ LAYERS = [
     "tables",
     "sparse",
     "learning",
+    "effects",
     "parameters",
     "tasks",
     "fitted",
