@@ -21,7 +21,7 @@ from gpclass.kernels import diag, matrix
 from gpclass.posteriors.process import Process, all_pairs, by_row, symmetric_root
 
 RANK = 128  # number of rows whose latent values carry the joint draws
-NEGLIGIBLE = 1e-6  # relative eigenvalue; smaller ones are left to the residual
+NEGLIGIBLE = 1e-5  # eigenvalues below this fraction of the prior variance are left to the residual
 TILE = 2048  # number of rows whose draws are computed at a time
 
 
@@ -90,9 +90,8 @@ class Draws:
                 mean, roots = self._conditional(gaussian, X[rows])
                 mean = mean[:, self.chosen[mine] - first]
                 for functions, A, std in roots:
-                    f = matmul(A, self.z[:, functions][..., mine].reshape(-1, mine.size)).reshape(
-                        *std.shape, -1
-                    )
+                    z = self.z[:, functions][..., mine].reshape(-1, mine.size)
+                    f = matmul(A, z).reshape(*std.shape, -1)
                     f += np.moveaxis(mean[..., functions], 1, -1)
                     noise = self.residual[rows % len(self.residual)][:, functions][..., mine]
                     out[np.ix_(rows, np.array(functions), mine)] = f + std[..., None] * noise
@@ -113,32 +112,34 @@ class Draws:
             gaussian = replace(gaussian, root=single(gaussian.root))
         mean, covs, own = gaussian.moments(np.concatenate([self.basis, X]), shape, prior, product)
 
+        least = NEGLIGIBLE * max(diag(kernel, self.basis).max() for kernel in gaussian.kernels)
+
         def roots() -> Iterator[tuple[list[int], Array, Array]]:
             for c, block in enumerate(covs if not gaussian.coupled else ()):
-                A, std = conditional_root(block[:, :-1], block[:, -1])
+                A, std = conditional_root(block[:, :-1], block[:, -1], least)
                 yield [c], A, std[:, None]
             if gaussian.coupled:
                 rows, blocks = np.stack(own, axis=1), np.stack(list(covs), axis=1)
                 D = np.einsum("xcn,udn->xcud", rows, rows[:r], optimize=True)
                 np.einsum("xcuc->xcu", D)[...] += blocks[..., :-1]
                 var = np.einsum("xcn,xcn->xc", rows, rows) + blocks[..., -1]
-                A, std = conditional_root(D.reshape(-1, r * C), var.ravel())
+                A, std = conditional_root(D.reshape(-1, r * C), var.ravel(), least)
                 yield list(range(C)), A, std.reshape(-1, C)
 
         return mean[r:].reshape(len(X), -1, C), roots()
 
 
-def conditional_root(D: Array, var: Array) -> tuple[Array, Array]:
+def conditional_root(D: Array, var: Array, least: float) -> tuple[Array, Array]:
     """Return A = D_XU D_UU^-½ from the covariances D of U and X with U, and the deviations that remain at X."""
     r = D.shape[1]
-    A = matmul(D[r:], inverse_root(D[:r]))
+    A = matmul(D[r:], inverse_root(D[:r], least))
     return A, np.sqrt(np.maximum(var[r:] - by_row(A, A), 0.0))
 
 
-def inverse_root(cov: Array) -> Array:
-    """Return the symmetric cov^-½ without negligible eigenvalues; rounding hardly changes it, so that draws agree."""
+def inverse_root(cov: Array, least: float) -> Array:
+    """Return the symmetric cov^-½ without smaller eigenvalues; rounding hardly changes it, so that draws agree."""
     values, vectors = eigh(cov)
-    fine = values > NEGLIGIBLE * values[-1]
+    fine = values > least
     return (vectors[:, fine] / np.sqrt(values[fine])) @ vectors[:, fine].T
 
 
@@ -149,5 +150,6 @@ def matched(f: Array, weight: Array, mean: Array, cov: Array) -> Array:
     """
     averages = np.einsum("gmn,m->gn", f, weight)
     away = averages - averages.mean(axis=1, keepdims=True)
-    exact = mean[:, None] + symmetric_root(cov) @ inverse_root(away @ away.T / away.shape[1]) @ away
+    found = away @ away.T / away.shape[1]
+    exact = mean[:, None] + symmetric_root(cov) @ inverse_root(found, 1e-9 * np.trace(found)) @ away
     return f + (exact - averages)[:, None]
