@@ -120,5 +120,10 @@ def test_errors_and_warnings(clf, iris):
             clf.effect(X, wrong)
     with pytest.raises(ValueError, match="kind='mean' is not possible, expected 'probability' or 'latent'"):
         clf.effect(X, 0, kind="mean")
+    with pytest.raises(ValueError, match=r"percentiles=.* two increasing numbers"):
+        clf.effect(X, 0, percentiles=(0.9, 0.1))
+    gaps = np.where(np.arange(60)[:, None] % 3 == [0, 1, 2], np.nan, X)
+    with pytest.raises(ValueError, match="Column 'x1' of X has missing values only"):
+        fit(gaps, kernel="rbf").effect(np.where([False, True, False], np.nan, X), 1)
     with pytest.warns(DoubtfulFitWarning, match="too narrow"):
         fit(*iris, inference="dirichlet").effect(iris[0], 0, "latent")

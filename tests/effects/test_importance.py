@@ -36,6 +36,18 @@ def test_shares_are_those_of_the_function(table):
             assert abs(median - share) < 0.15
 
 
+def test_correlated_columns_share_what_they_explain():
+    """The shares of a sum of two equal columns are those of independent ones: a half each."""
+    Z = np.column_stack([X[:200, 0], X[:200, 0] + 0.01 * X[:200, 1]])
+    kernel = 25.0 * DotProduct(0.1, sigma_0_bounds="fixed")
+    clf = GaussianProcessClassifier(kernel, optimizer=None, random_state=0, inference="ep").fit(
+        Z, Z.sum(axis=1) > 0
+    )
+    found = clf.importance(Z, Z.sum(axis=1) > 0)
+    assert_allclose(found.first.sum(axis=0)[0], 1.0, atol=0.2)
+    assert found.total[:, 2].max() < 1.2
+
+
 def test_costs_are_those_of_permuting(table):
     clf, found = table
     theirs = permutation_importance(clf, X, Y, scoring="neg_log_loss", n_repeats=5, random_state=1)

@@ -80,6 +80,10 @@ class Table:
         record = self.records[j]
         if record.is_numeric:
             numbers = finite_numbers(self.columns[j], record.kind)
+            if np.isnan(numbers).all():
+                raise ValueError(
+                    f"Column {record.name!r} of X has missing values only, expected some numbers."
+                )
             return np.sort(numbers[~np.isnan(numbers)]), np.empty(0)
         shares = self.weight @ (self.rows[:, list(record.positions)] > 0.0)
         return list(record.levels), shares if len(shares) else np.ones(len(record.levels))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,10 +75,15 @@ def permutation_costs(estimator: Any, table: Table, truth: Any, n_repeats: int) 
 
 
 def variance_shares(estimator: Any, table: Table, n: int) -> Array:
-    """Return draws of the first-order and total shares of all columns, (n, n_columns, 2)."""
+    """Return draws of the first-order and total Sobol indices of all columns, (n, n_columns, 2)."""
     columns, m, seed = range(len(table.records)), len(table.rows), estimator._seed
+    rng = np.random.default_rng(seed)
+    rows = table.rows.copy()
+    for record in table.records:  # independent columns, with the distributions that they have in the table
+        rows[:, list(record.positions)] = rows[rng.permutation(m)][:, list(record.positions)]
+    table = replace(table, rows=rows)
     values, frequencies = zip(*(representatives(*table.values(j)) for j in columns), strict=True)
-    copies, rng = [table.copies([j], [values[j]]) for j in columns], np.random.default_rng(seed)
+    copies = [table.copies([j], [values[j]]) for j in columns]
     some = [each.stacked[rng.integers(len(each.stacked), size=RANK)] for each in copies]
     candidates = np.concatenate([table.rows, *some])
     draws = [Draws(model.posterior, candidates, m, n, seed) for model in estimator._latent_models()]

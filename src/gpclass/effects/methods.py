@@ -24,6 +24,8 @@ def grid(known: Any, frequency: Array, resolution: int, percentiles: tuple[float
     distinct = np.unique(known)
     if len(distinct) <= resolution:
         return distinct
+    fine = len(percentiles) == 2 and 0.0 <= percentiles[0] < percentiles[1] <= 1.0
+    check_option("percentiles", percentiles, fine, "two increasing numbers from 0 to 1")
     low, high = mquantiles(known, percentiles)
     return np.linspace(low, high, resolution)
 
@@ -142,8 +144,8 @@ class Explanations:
         """Return the importance of all columns: their shares of the variance of f, and what permuting them costs.
 
         The ``first`` share is the variance of the effect of the column, ``total`` the mean variance of f as only this
-        column varies, both divided by the variance of f over the rows. They treat columns as independent. The
-        difference is due to interactions.
+        column varies, both divided by the variance of f. The columns are permuted independently for this, so that the
+        shares are Sobol indices. The difference is due to interactions.
 
         Parameters
         ----------
