@@ -90,7 +90,8 @@ class EffectDisplay(Display):
         for i, (mean, low, high) in enumerate(zip(*curves, strict=True)):
             colour, marker, line = style.style(i)
             if levels is not None:
-                bars = {"yerr": [mean - low, high - mean], "fmt": marker, "color": colour, "capsize": 3}
+                ends = np.maximum([mean - low, high - mean], 0.0)  # a mean of skewed draws may be outside
+                bars = {"yerr": ends, "fmt": marker, "color": colour, "capsize": 3}
                 axis.errorbar(x + 0.12 * i, mean, label=str(effect.classes[i]), **bars)
                 continue
             axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
@@ -107,17 +108,13 @@ class EffectDisplay(Display):
         axis.tick_params(axis="x", rotation=20.0 * (effect.grid.dtype.kind == "M"))
         style.bare(axis)
 
-    def _pair(self, effect: Any, first: Any, second: Any) -> None:
-        """Draw contours of the mean and of the standard deviation over two columns."""
+    def _pair(self, effect: Any, *axes: Any) -> None:
+        """Draw the mean and the standard deviation over two columns, as contours if both are numbers."""
         (x, x_levels), (y, y_levels) = map(positions, effect.grid)
-        for axis, Z, text in (
-            (first, effect.mean, label(effect)),
-            (second, effect.std, "standard deviation"),
-        ):
-            Z = Z[..., -1] if Z.ndim == 3 else Z
-            self.figure_.colorbar(
-                axis.contourf(x, y, Z.T, levels=12, cmap=style.SEQUENTIAL), ax=axis, label=text
-            )
+        smooth = x_levels is y_levels is None and min(len(x), len(y)) > 1
+        for axis, Z, text in zip(axes, (effect.mean, effect.std), (label(effect), "deviation"), strict=True):
+            Z, draw = Z[..., -1] if Z.ndim == 3 else Z, axis.contourf if smooth else axis.pcolormesh
+            self.figure_.colorbar(draw(x, y, Z.T, cmap=style.SEQUENTIAL), ax=axis, label=text)
             axis.set(xlabel=effect.features[0], ylabel=effect.features[1])
             if x_levels is not None:
                 axis.set_xticks(x, x_levels)
@@ -134,9 +131,10 @@ def positions(grid: Any) -> tuple[Any, list[str] | None]:
 
 def label(effect: Any) -> str:
     """Return the name of what is averaged."""
-    if len(effect.classes) > 1 and len(effect.features) == 1:
-        return "average f" if effect.kind == "latent" else "average probability"
-    return "average f" if effect.kind == "latent" else f"average p(y = {effect.classes[-1]})"
+    if effect.kind == "latent":
+        return "average f"
+    several = len(effect.classes) > 1 and len(effect.features) == 1
+    return "average probability" if several else f"average p(y = {effect.classes[-1]})"
 
 
 @dataclass(eq=False, repr=False)
