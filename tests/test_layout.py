@@ -29,6 +29,8 @@ LAYERS = [
     "tables",
     "sparse",
     "learning",
+    "effects",
+    "explanations",
     "parameters",
     "tasks",
     "fitted",

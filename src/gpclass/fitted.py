@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gpclass.core.checks import check_integers, seed_of
 from gpclass.core.protocols import Array
 from gpclass.data.sources import is_dask
+from gpclass.explanations import Explanations
 from gpclass.kernels import CompoundKernel
 from gpclass.learning.combine import mean_evidence, split_theta
 from gpclass.learning.fitted import DoubtfulFitWarning
@@ -43,7 +44,7 @@ def per_model(get: Callable[[Any], Any], doc: str) -> property:
     return property(lambda self: one_or_list([get(model) for model in self._fitted_models()]), doc=doc)
 
 
-class Predictions:
+class Predictions(Explanations):
     """Predictions and attributes of a classifier with ``base_estimator_``; absent before it is fitted."""
 
     base_estimator_: Any
@@ -137,8 +138,7 @@ class Predictions:
             of every class, by Monte Carlo.
         """
         X = self._check_fitted_inputs(X)
-        if not self._latent_models()[0].problem.is_of_labels:
-            warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=2)
+        self._warn_of_narrow_intervals()
         return self.base_estimator_.interval(X, level, np.random.default_rng(self._seed))
 
     def predict_latent(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -367,6 +367,10 @@ class Predictions:
                 "multi_class='one_vs_one' has no latent function for each class: use 'one_vs_rest'."
             )
         return self.base_estimator_.models
+
+    def _warn_of_narrow_intervals(self) -> None:
+        if not self._latent_models()[0].problem.is_of_labels:
+            warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=3)
 
     def _lazily(self, method: str, X: Any) -> Any:
         from gpclass.data.prediction import predict_lazily

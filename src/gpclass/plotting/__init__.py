@@ -5,6 +5,8 @@
     EvidenceDisplay           evidence over two hyperparameters, with the path of learning
     TraceDisplay              Markov chains and their diagnostics
     ComparisonDisplay         the result of `gpclass.compare`
+    EffectDisplay             effects of columns with credible bands
+    ImportanceDisplay         importance of columns with intervals
 
 The arrays that are drawn are attributes of the display, and ``display.plot(ax=...)`` draws them on other
 axes. Colours suit people with colour blindness, and marker or line style differ wherever colours do. For calibration
@@ -24,13 +26,16 @@ Every display that was drawn has the attributes ``figure_``, ``axes_`` (all pane
 
 from gpclass.plotting.comparison import ComparisonDisplay
 from gpclass.plotting.contour import PredictiveContourDisplay
+from gpclass.plotting.effects import EffectDisplay, ImportanceDisplay
 from gpclass.plotting.evidence import EvidenceDisplay
 from gpclass.plotting.latent import LatentDisplay
 from gpclass.plotting.trace import TraceDisplay
 
 __all__ = [
     "ComparisonDisplay",
+    "EffectDisplay",
     "EvidenceDisplay",
+    "ImportanceDisplay",
     "LatentDisplay",
     "PredictiveContourDisplay",
     "TraceDisplay",

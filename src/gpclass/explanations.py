@@ -1,0 +1,196 @@
+"""The methods of the classifier that say what its predictions depend on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpclass.core.checks import check_integers, check_numbers, check_option
+from gpclass.core.protocols import Array
+from gpclass.labels import Encode
+
+if TYPE_CHECKING:
+    from gpclass.effects.effect import Effect
+    from gpclass.effects.importance import Importance
+
+RESOLUTION = {1: 20, 2: 10}  # default number of points along each of so many columns
+
+
+def grid(known: Any, frequency: Array, resolution: int, percentiles: tuple[float, float]) -> Any:
+    """Return all levels of a category; or all numbers if they are few, else evenly spaced ones."""
+    if len(frequency):
+        return known
+    distinct = np.unique(known)
+    if len(distinct) <= resolution:
+        return distinct
+    fine = len(percentiles) == 2 and 0.0 <= percentiles[0] < percentiles[1] <= 1.0
+    check_option("percentiles", percentiles, fine, "two increasing numbers from 0 to 1")
+    from scipy.stats.mstats import mquantiles
+
+    low, high = mquantiles(known, percentiles)
+    return np.linspace(low, high, resolution)
+
+
+class Explanations:
+    """Methods of a classifier that say what its predictions depend on."""
+
+    classes_: Any
+    n_classes_: int
+    _warn_of_narrow_intervals: Any
+
+    def effect(
+        self,
+        X: Any,
+        features: Any,
+        kind: str = "probability",
+        level: float = 0.95,
+        *,
+        centred: bool = False,
+        sample_weight: Any = None,
+        grid_resolution: int | None = None,
+        percentiles: tuple[float, float] = (0.05, 0.95),
+        max_rows: int = 100,
+        n_draws: int = 500,
+    ) -> Effect:
+        """Return the effect of one or two columns: their partial dependence, with its credible band.
+
+        It is the average over the rows of X when the columns are set to each value of a grid. The band is that
+        of this average, exact for the latent function, and from draws for the probability.
+
+        Parameters
+        ----------
+        X : table or array with the columns of the training rows
+            Rows to average over, such as the training rows.
+        features : str, int, or a pair of them
+            Columns of the table, by name or position.
+        kind : {"probability", "latent"}, default="probability"
+            Average of the class probabilities, or of the latent functions.
+        level : float, default=0.95
+            Probability that the interval at a point of the grid contains the average.
+        centred : bool, default=False
+            Whether to subtract the mean over the grid, so that the band is that of the shape alone.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+        grid_resolution : int, default=None
+            Number of points along a number, or all distinct values if they are not more. None is 20, or 10 for each of
+            two columns.
+        percentiles : pair of float, default=(0.05, 0.95)
+            Range of the grid, as in `sklearn.inspection.partial_dependence`.
+        max_rows : int, default=100
+            Larger tables are replaced by this many random rows.
+        n_draws : int, default=500
+            Number of draws for the band of the probability.
+
+        Returns
+        -------
+        gpclass.effects.Effect
+            A record with the arrays ``grid``, ``mean``, ``low`` and ``high``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from gpclass import GaussianProcessClassifier
+        >>> from gpclass.kernels import RBF
+        >>> X, y = make_moons(60, noise=0.2, random_state=0)
+        >>> clf = GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None, random_state=0).fit(X, y)
+        >>> effect = clf.effect(X, "x1", grid_resolution=3)
+        >>> for x, p, low, high in zip(effect.grid, effect.mean, effect.low, effect.high):
+        ...     print(f"x1 = {x:.1f}: p = {p:.1f}, 95 % interval {low:.1f} to {high:.1f}")
+        x1 = -0.7: p = 0.9, 95 % interval 0.7 to 1.0
+        x1 = 0.2: p = 0.5, 95 % interval 0.3 to 0.7
+        x1 = 1.1: p = 0.2, 95 % interval 0.0 to 0.4
+        """
+        from gpclass.effects.columns import Table, in_units
+        from gpclass.effects.effect import Effect, latent, probability
+
+        check_option("kind", kind, kind in ("probability", "latent"), "'probability' or 'latent'")
+        check_numbers("(0, 1)", level=level)
+        check_integers(2, grid_resolution=2 if grid_resolution is None else grid_resolution, n_draws=n_draws)
+        features = list(features) if isinstance(features, tuple | list) else [features]
+        check_option("features", features, len(features) in (1, 2), "a column or a pair of columns")
+        table = Table.read(self, X, sample_weight, max_rows)
+        self._warn_of_narrow_intervals()
+        chosen = [table.find(feature) for feature in features]
+        values = [
+            grid(*table.values(j), grid_resolution or RESOLUTION[len(chosen)], percentiles) for j in chosen
+        ]
+        copies = table.copies(chosen, values)
+        H = np.eye(len(copies)) - float(centred) / len(copies)
+        if kind == "latent":
+            mean, cov, low, high = latent(self, copies, H, level)
+        else:
+            mean, cov, low, high = probability(self, copies, H, level, n_draws)
+        std = np.sqrt(np.einsum("kgg->kg", cov))
+        two, shape = self.n_classes_ == 2, tuple(map(len, values))
+        curves = [A[0].reshape(shape) if two else A.T.reshape(*shape, -1) for A in (mean, low, high, std)]
+        units = [in_units(table.records[j], each) for j, each in zip(chosen, values, strict=True)]
+        return Effect(
+            features=tuple(table.records[j].name for j in chosen),
+            grid=units[0] if len(units) == 1 else tuple(units),
+            **dict(zip(("mean", "low", "high", "std"), curves, strict=True)),
+            cov=cov[0] if two else cov,
+            kind=kind,
+            level=level,
+            classes=self.classes_[-len(mean) :],
+            data=tuple(table.columns[j].array for j in chosen),
+        )
+
+    def importance(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        level: float = 0.95,
+        max_rows: int = 200,
+        n_draws: int = 200,
+        n_repeats: int = 5,
+    ) -> Importance:
+        """Return the importance of all columns: their shares of the variance of f, and what permuting them costs.
+
+        The ``first`` share is the variance of the effect of the column, ``total`` the mean variance of f as only this
+        column varies, both divided by the variance of f. The columns are permuted independently for this, so that the
+        shares are Sobol indices. The difference is due to interactions.
+
+        Parameters
+        ----------
+        X, y : table or array, array-like of shape (n,)
+            Rows and their labels, preferably rows that the model was not fitted to.
+        level : float, default=0.95
+            Credible level of the intervals of the shares.
+        max_rows : int, default=200
+            Larger tables are replaced by this many random rows.
+        n_draws, n_repeats : int, default=200, 5
+            Number of draws of f for the shares, and of permutations for the costs.
+
+        Returns
+        -------
+        gpclass.effects.Importance
+            A table, with the largest total share first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gpclass import GaussianProcessClassifier
+        >>> X = np.random.default_rng(0).normal(size=(100, 3))
+        >>> y = X[:, 1] > X[:, 0] ** 2
+        >>> GaussianProcessClassifier("rbf", random_state=0).fit(X, y).importance(X, y).features
+        ('x0', 'x1', 'x2')
+        """
+        from gpclass.effects.columns import Table
+        from gpclass.effects.importance import Importance, permutation_costs, variance_shares
+
+        check_numbers("(0, 1)", level=level)
+        check_integers(1, n_draws=n_draws, n_repeats=n_repeats)
+        table, codes = Table.read(self, X, None, max_rows), Encode(self.classes_).codes(np.asarray(y))
+        self._warn_of_narrow_intervals()
+        if len(codes) != len(table.columns[0].array):
+            raise ValueError(
+                f"y has {len(codes)} labels, expected {len(table.columns[0].array)}: one for each row."
+            )
+        cost = permutation_costs(self, table, codes[table.index], n_repeats)
+        tails = [0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level]
+        shares = np.quantile(variance_shares(self, table, n_draws), tails, axis=0)
+        order = np.argsort(-shares[0, :, 1], kind="stable")
+        names = tuple(table.records[j].name for j in order)
+        return Importance(names, shares[:, order, 0].T, shares[:, order, 1].T, cost[order], level)

@@ -1,0 +1,191 @@
+"""Effects of columns with their credible bands, and the importance of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from gpclass.plotting import style
+from gpclass.plotting.base import Display
+
+COLUMNS = 3  # panels side by side
+MOST = 6  # number of columns drawn if none are named
+
+
+@dataclass(eq=False, repr=False)
+class EffectDisplay(Display):
+    """Effects of columns on the probability or on the latent function, one panel each; a pair of columns has two.
+
+    Curves have credible bands, and ticks at the bottom show the data. The panels of a pair have contours of
+    the mean and of its standard deviation, for the last class if there are several.
+
+    Parameters
+    ----------
+    effects : sequence of gpclass.effects.Effect
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.plotting import EffectDisplay
+    >>> X, y = make_moons(60, noise=0.2, random_state=0)
+    >>> clf = GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None).fit(X, y)
+    >>> display = EffectDisplay.from_estimator(clf, X, [0, 1, (0, 1)], kind="latent")
+    >>> len(display.axes_)
+    4
+    """
+
+    effects: Sequence[Any]
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, features: Any = None, *, ax: Any = None, **options: Any
+    ) -> Self:
+        """Compute the effects, and return the display, drawn.
+
+        Parameters
+        ----------
+        estimator, X
+            The fitted classifier, and the rows to average over.
+        features : column, pair of columns, or list of them, default=None
+            Columns by name or position. None draws the six columns with the largest effects.
+        ax
+            See `gpclass.plotting`.
+        **options
+            Of `GaussianProcessClassifier.effect`.
+        """
+        named = [features] if isinstance(features, str | int | tuple) else features
+        each = range(estimator.n_features_in_) if named is None else named
+        effects = [estimator.effect(X, feature, **options) for feature in each]
+        if named is None:
+            effects = sorted(effects, key=lambda effect: -np.var(effect.mean, axis=0).sum())[:MOST]
+        return cls(effects).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        n = sum(len(effect.features) for effect in self.effects)
+        shape = (-(-n // COLUMNS), min(n, COLUMNS)) if ax is None else (1, n)
+        axes = self._panels(ax, shape, (3.6 * shape[1], 3.0 * shape[0]))
+        for axis in axes[n:]:
+            axis.remove()
+        self.axes_ = axes[:n]
+        ends = [end for e in self.effects if len(e.features) == 1 for end in (e.low.min(), e.high.max())]
+        margin = 0.05 * np.ptp(ends or [0.0])
+        panels = iter(self.axes_)
+        for effect in self.effects:
+            if len(effect.features) == 2:
+                self._pair(effect, next(panels), next(panels))
+            else:
+                axis = next(panels)
+                self._curves(effect, axis)
+                axis.set_ylim(min(ends) - margin, max(ends) + margin)  # a common scale, to compare effects
+
+    def _curves(self, effect: Any, axis: Any) -> None:
+        """Draw a curve and a band for each class, or points with bars for the levels of a category."""
+        curves = (A.reshape(len(A), -1).T for A in (effect.mean, effect.low, effect.high))
+        x, levels = positions(effect.grid)
+        for i, (mean, low, high) in enumerate(zip(*curves, strict=True)):
+            colour, marker, line = style.style(i)
+            if levels is not None:
+                ends = np.maximum([mean - low, high - mean], 0.0)  # a mean of skewed draws may be outside
+                bars = {"yerr": ends, "fmt": marker, "color": colour, "capsize": 3}
+                axis.errorbar(x + 0.12 * i, mean, label=str(effect.classes[i]), **bars)
+                continue
+            axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
+            axis.plot(x, mean, color=colour, linewidth=1.8, linestyle=line, label=str(effect.classes[i]))
+        if levels is not None:
+            axis.set(xticks=x, xticklabels=levels, xlim=(-0.5, len(x) - 0.5))
+        elif effect.data[0].dtype.kind in "biufmM":
+            ticks = {"marker": "|", "linestyle": "", "color": "0.4", "markersize": 6, "alpha": 0.5}
+            data = effect.data[0][(x[0] <= effect.data[0]) & (effect.data[0] <= x[-1])]
+            axis.plot(data, np.full(len(data), 0.02), transform=axis.get_xaxis_transform(), **ticks)
+        axis.set(xlabel=effect.features[0], ylabel=label(effect))
+        if len(effect.classes) > 1 and axis is self.ax_:
+            style.legend_above(axis, len(effect.classes), fontsize="small")
+        axis.tick_params(axis="x", rotation=20.0 * (effect.grid.dtype.kind == "M"))
+        style.bare(axis)
+
+    def _pair(self, effect: Any, *axes: Any) -> None:
+        """Draw the mean and the standard deviation over two columns, as contours if both are numbers."""
+        (x, x_levels), (y, y_levels) = map(positions, effect.grid)
+        smooth = x_levels is y_levels is None and min(len(x), len(y)) > 1
+        for axis, Z, text in zip(axes, (effect.mean, effect.std), (label(effect), "deviation"), strict=True):
+            Z, draw = Z[..., -1] if Z.ndim == 3 else Z, axis.contourf if smooth else axis.pcolormesh
+            self.figure_.colorbar(draw(x, y, Z.T, cmap=style.SEQUENTIAL), ax=axis, label=text)
+            axis.set(xlabel=effect.features[0], ylabel=effect.features[1])
+            if x_levels is not None:
+                axis.set_xticks(x, x_levels)
+            if y_levels is not None:
+                axis.set_yticks(y, y_levels)
+
+
+def positions(grid: Any) -> tuple[Any, list[str] | None]:
+    """Return where the values of a column are drawn, and their names if they are levels of a category."""
+    if grid.dtype.kind != "O":
+        return grid, None
+    return np.arange(len(grid)), ["missing" if level is None else str(level) for level in grid]
+
+
+def label(effect: Any) -> str:
+    """Return the name of what is averaged."""
+    if effect.kind == "latent":
+        return "average f"
+    several = len(effect.classes) > 1 and len(effect.features) == 1
+    return "average probability" if several else f"average p(y = {effect.classes[-1]})"
+
+
+@dataclass(eq=False, repr=False)
+class ImportanceDisplay(Display):
+    """The importance of columns: shares of the variance of f with credible intervals, and costs of permuting.
+
+    Parameters
+    ----------
+    importance : gpclass.effects.Importance
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass import GaussianProcessClassifier
+    >>> from gpclass.plotting import ImportanceDisplay
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> clf = GaussianProcessClassifier("rbf", random_state=0).fit(X, X[:, 1] > 0)
+    >>> len(ImportanceDisplay.from_estimator(clf, X, X[:, 1] > 0).axes_)
+    2
+    """
+
+    importance: Any
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:
+        """Compute the importance, and return the display, drawn.
+
+        Parameters
+        ----------
+        estimator, X, y, **options
+            The fitted classifier, and the arguments of `GaussianProcessClassifier.importance`.
+        ax
+            See `gpclass.plotting`.
+        """
+        return cls(estimator.importance(X, y, **options)).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        found, at = self.importance, np.arange(len(self.importance.features))
+        shares, costs = self._panels(ax, (1, 2), (8.0, 1.4 + 0.3 * len(at)))
+        for i, (name, share) in enumerate((("first order", found.first), ("total", found.total))):
+            colour, marker, _ = style.style(i)
+            middle, low, high = share.T
+            bars = {"xerr": [middle - low, high - middle], "fmt": marker, "color": colour, "capsize": 2}
+            shares.errorbar(middle, at + 0.2 * i - 0.1, label=name, **bars)
+        costs.errorbar(found.cost[:, 0], at, xerr=found.cost[:, 1], fmt="o", color="black", capsize=2)
+        shares.set_yticks(at, found.features)
+        costs.set_yticks(at, [])
+        shares.set_xlabel(f"share of the variance of f, {100 * found.level:.3g} % intervals")
+        costs.set_xlabel("cost of permuting in log loss ± one standard error")
+        for axis in self.axes_:
+            axis.set_ylim(len(at) - 0.5, -0.5)
+            axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
+            style.bare(axis)
+        style.legend_above(shares, 2)

@@ -1,0 +1,119 @@
+"""Coverage of the bands of effects, how often importance finds the active columns, and the time of effects.
+
+    python studies/effects.py [coverage] [friedman] [time] [--functions 60] [--seeds 10]
+
+Coverage: functions of three columns drawn from a known prior, 100 labelled rows, and 95 % bands of the average over 50
+rows.
+Friedman: 200 rows of twenty uniform columns of which five matter, 200 further rows for the importance; the share of
+the active columns among the first four and the first five.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats.mstats import mquantiles
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.inspection import permutation_importance
+
+from gpclass import GaussianProcessClassifier
+from gpclass.kernels import RBF, matrix
+from gpclass.sparse import Inducing
+
+KERNEL = 4.0 * RBF([0.7, 1.0, 2.0])
+METHODS = ("laplace", "ep", "vi", "mcmc")
+
+
+def covered(seed: int) -> dict[tuple[str, str], list[bool]]:
+    """Return, for each method and kind, whether the bands of one function contain the average at each point."""
+    rng, G, m = np.random.default_rng(seed), 10, 50
+    X = rng.normal(size=(100, 3))
+    grids = [np.linspace(*mquantiles(X[:m, j], [0.05, 0.95]), G) for j in range(3)]
+    copies = np.repeat(X[None, None, :m], 3 * G, axis=1).reshape(3, G, m, 3)
+    for j in range(3):
+        copies[j, :, :, j] = grids[j][:, None]
+    values, vectors = np.linalg.eigh(matrix(KERNEL, np.concatenate([X, copies.reshape(-1, 3)])))
+    f = vectors @ (np.sqrt(np.maximum(values, 0.0)) * rng.standard_normal(len(values)))
+    y, f = rng.random(100) < expit(f[:100]), f[100:].reshape(3, G, m)
+    truth, out = {"latent": f.mean(axis=2), "probability": expit(f).mean(axis=2)}, {}
+    for method in METHODS:
+        options = {"likelihood": "logit", "inference": method, "optimizer": None, "random_state": seed}
+        clf = GaussianProcessClassifier(KERNEL, **options).fit(X, y)
+        for kind, average in truth.items():
+            for j in range(3):
+                effect = clf.effect(X[:m], j, kind, grid_resolution=G)
+                inside = (effect.low <= average[j]) & (average[j] <= effect.high)
+                out.setdefault((method, kind), []).extend(inside)
+    return out
+
+
+def coverage(n: int) -> None:
+    runs = [covered(seed) for seed in range(n)]
+    for key in runs[0]:
+        each = [np.mean(run[key]) for run in runs]
+        print(*key, f"{np.mean(each):.3f} ± {np.std(each) / np.sqrt(n):.3f}", flush=True)
+
+
+def friedman(n: int) -> None:
+    """Print how many of the first four and the first five columns are active, by each method."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for seed in range(n):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(size=(400, 20))
+        f = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
+        y = rng.random(400) < expit(f - np.median(f))
+        clf = GaussianProcessClassifier(random_state=0).fit(X[:200], y[:200])
+        table = clf.importance(X[200:], y[200:])
+        columns = np.array([int(name[1:]) for name in table.features])
+        orders = {"total share": columns, "cost": columns[np.argsort(-table.cost[:, 0])]}
+        for model in (
+            RandomForestClassifier(500, random_state=0),
+            HistGradientBoostingClassifier(random_state=0),
+        ):
+            model.fit(X[:200], y[:200])
+            result = permutation_importance(model, X[200:], y[200:], scoring="neg_log_loss", random_state=0)
+            orders[type(model).__name__] = np.argsort(-result.importances_mean)
+        for name, order in orders.items():
+            found.setdefault(name, []).append((np.mean(order[:4] < 5), np.mean(order[:5] < 5)))
+    for name, shares in found.items():
+        four, five = np.mean(shares, axis=0)
+        whole = np.mean(np.array(shares) == 1.0, axis=0)
+        print(
+            f"{name}: active of the first four {four:.2f}, five {five:.2f}; all of them in {whole} of the runs"
+        )
+
+
+def times() -> None:
+    """Print the processor time of the effects of ten columns."""
+    for n, inducing in ((1000, None), (100_000, Inducing(500))):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n, 10))
+        y = rng.random(n) < expit(3.0 * np.sin(X[:, 0]) + X[:, 1] * X[:, 2])
+        kernel, inference = 4.0 * RBF(np.full(10, 2.5)), "laplace" if inducing is None else "vi"
+        options = {"optimizer": None, "random_state": 0, "inference": inference, "inducing": inducing}
+        clf = GaussianProcessClassifier(kernel, **options).fit(X, y)
+        for kind in ("latent", "probability"):
+            start = time.process_time()
+            for j in range(10):
+                clf.effect(X, j, kind)
+            print(f"{n} rows, {kind}: {time.process_time() - start:.2f} s", flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=["coverage", "friedman", "time"])
+    parser.add_argument("--functions", type=int, default=60)
+    parser.add_argument("--seeds", type=int, default=10)
+    arguments = parser.parse_args()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if "coverage" in arguments.parts:
+            coverage(arguments.functions)
+        if "friedman" in arguments.parts:
+            friedman(arguments.seeds)
+        if "time" in arguments.parts:
+            times()
