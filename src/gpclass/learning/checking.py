@@ -108,5 +108,5 @@ def _compare(left: LeaveOut, method: Any, rows: Rows, where: slice) -> tuple[Arr
     ours = left.moments(rows, at, g, h)
     exact = exact_left_out(method, left.likelihood, rows, at, g, h, fixed=left.rule.fixed)
     log_p, log_exact = (left.log_predict(mean[where], cov[where]) for mean, cov in (ours, exact))
-    y = rows.y[where]
-    return np.exp(log_p), np.exp(log_exact), log_scores(y, log_exact) - log_scores(y, log_p)
+    before, after = (log_scores(rows.y[where], each, left.likelihood.labels) for each in (log_p, log_exact))
+    return np.exp(log_p), np.exp(log_exact), after - before

@@ -174,7 +174,8 @@ class Run:
         objective = self.objective(replace(level, data=self.scored))
         step = leave_out(objective, fit.basis.kernel, level.problem.likelihood, fit.next_q, fit.offset)
         log_p = np.concatenate(self.scored.total(step).log_proba)
-        return log_scores(self.scored.y[copies(self.scored) > 0.0], log_p)
+        known = copies(self.scored) > 0.0
+        return log_scores(self.scored.y[known], log_p, self.problem.likelihood.labels)
 
     # ------------------------------------------------------------------------- inducing inputs
 
@@ -184,7 +185,7 @@ class Run:
         rows = rows.take(self.rng.permutation(rows.n_rows))  # the sample may be sorted
         self.scored = rows.take(slice(0, SCORED_ROWS))
         self.enter("choosing inducing inputs", rows.n_rows)
-        self.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
+        self.work.entropy = entropy_of(class_counts(rows.y, rows.weight, self.problem.likelihood.labels))
         problem = with_eps(self.problem.like(problem), DEFAULT)
         most = self.settings.most(self.problem.closed)
         first = most if self.problem.closed else min(FIRST_INPUTS, most)

@@ -52,7 +52,7 @@ def _begun(run: Run, learning: bool) -> State:
         problem = (problem if state is None else problem.like(state.problem)).at(kept.theta)
         problem = with_eps(problem, kept.eps)
         rows = run.data.sample(POOL_ROWS, np.random.default_rng(0))
-        run.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
+        run.work.entropy = entropy_of(class_counts(rows.y, rows.weight, problem.likelihood.labels))
         run.work.done, run.inverse = kept.work, kept.inverse_hessian
         run.level = Level(problem, run.data, np.asarray(kept.Z), kept.q)
         return State(problem, Learned(kept.theta, 0.0, inverse_hessian=run.inverse), run.data)

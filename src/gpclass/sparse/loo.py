@@ -8,11 +8,13 @@ other precisions (`sparse.sums.BoundRule`), whose P takes one more pass.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from gpclass.core.frequencies import one_hot
 from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Additive, Rows
@@ -52,7 +54,7 @@ class LeaveOut:
             mean, var = self.moments(rows, at, g, h)
             known = copies(rows) > 0.0
             log_p = self.log_predict(mean[known], var[known])
-            total.score += float(log_scores(y=rows.y[known], log_p=log_p).sum())
+            total.score += float(log_scores(rows.y[known], log_p, self.likelihood.labels).sum())
             total.n_rows += int(known.sum())
             total.log_proba += [log_p] if self.keep else []
         return total
@@ -75,9 +77,10 @@ class LeaveOut:
         )
 
 
-def log_scores(y: Array, log_p: Array) -> Array:
+def log_scores(y: Array, log_p: Array, labels: Sequence[float] | None) -> Array:
     """Return the log probability of the label of each row, or the average over a label of several classes."""
-    truth = np.stack([y < 0.0, y > 0.0], axis=1) if y.ndim == 1 else y / y.sum(axis=1, keepdims=True)
+    truth = one_hot(y, labels)
+    truth = truth / truth.sum(axis=1, keepdims=True)
     return np.where(truth > 0.0, truth * log_p, 0.0).sum(axis=1)
 
 
