@@ -32,6 +32,7 @@ LAYERS = [
     "parameters",
     "tasks",
     "fitted",
+    "reasons",
     "estimator",
     "active",
     "plotting",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import CompoundKernel
@@ -73,13 +73,12 @@ class Training:
         kept = some_of_each(self.codes, n, np.random.default_rng(0))
         weight = None if self.weight is None else self.weight[kept]
         X, codes = take(self.X, kept), self.codes[kept]
-        known = {"vectors": self.vectors, "coding": self.coding, "order": self.order}
-        return Training(self.classes, n, X, codes, weight, **known)
+        return replace(self, n_rows=n, X=X, codes=codes, weight=weight, rows=None)
 
 
 def from_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> Training:
     """Return checked rows in memory, with equal rows merged; sets the attributes of the classifier about columns."""
-    vectors, order = takes_vectors(clf.kernel), order_of(y)
+    vectors, dtype = takes_vectors(clf.kernel), cast(Any, getattr(y, "dtype", None))
     X, y = read_inputs(clf, X, y, sample_weight, vectors=vectors, fitting=True)
     check_labels(y)
     weight = check_weights(sample_weight, clf.class_weight, y)
@@ -97,13 +96,8 @@ def from_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> Training:
     X = np.copy(X) if clf.copy_X_train else X
     vectors = vectors and isinstance(X, np.ndarray) and X.ndim == 2
     rows = TrainingRows(home, truth)
+    order = list(dtype.categories) if getattr(dtype, "ordered", False) else None
     return Training(classes, len(X), X, codes, weight, None, rows, vectors, clf.encoder_, order)
-
-
-def order_of(y: Any) -> Any:
-    """Return the categories of an ordered categorical type of pandas, or None."""
-    dtype: Any = getattr(y, "dtype", None)
-    return dtype.categories.tolist() if getattr(dtype, "ordered", False) else None
 
 
 def from_source(clf: Any, source: Source) -> Training:
@@ -169,10 +163,8 @@ def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
     kernel, found = kernels_for(clf, training)
     X = training.X if training.data is None else np.empty(0)
     method, prior = inference_of(clf), hyperprior_of(clf, kernel)
-    values = likelihood.labels or np.ones(
-        n_classes
-    )  # strategies set y from ``labels`` if there are label weights
-    y = np.resize(values, n_classes)[training.codes]
+    # With several latent functions or models strategies set y from the labels.
+    y = np.resize(likelihood.labels or 1.0, n_classes)[training.codes]
     problem = Problem(X, y, weight, settable(kernel), likelihood, method, prior)
     plan = Plan(
         enabled=clf.optimizer is not None,

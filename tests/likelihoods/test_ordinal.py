@@ -222,7 +222,7 @@ class TestOrder:
             self.fit(lambda y: y)
 
     def test_a_class_that_the_order_lacks(self):
-        with pytest.raises(ValueError, match="does not have the label 'best'"):
+        with pytest.raises(ValueError, match="lacks the label 'best'"):
             self.fit(lambda y: y, likelihood=Ordinal(["poor", "fair", "good"]))
 
     @pytest.mark.parametrize(

@@ -19,16 +19,16 @@ from scipy.special import gammaln
 from gpclass.core.checks import apart
 from gpclass.core.protocols import Array
 
+Labels = Sequence[float] | None
 
-def one_hot(y: Array, labels: Sequence[float] | None = (-1.0, 1.0)) -> Array:
+
+def one_hot(y: Array, labels: Labels = (-1.0, 1.0)) -> Array:
     """Return label weights of shape (n, C), for label weights or for labels y that have these values by class."""
     y = np.asarray(y)
     return y if y.ndim == 2 else np.equal.outer(y, np.asarray(labels)).astype(float)
 
 
-def class_counts(
-    y: Array, weight: Array | None = None, labels: Sequence[float] | None = (-1.0, 1.0)
-) -> Array:
+def class_counts(y: Array, weight: Array | None = None, labels: Labels = (-1.0, 1.0)) -> Array:
     """Return the total weight of each class; see `one_hot`."""
     P = one_hot(y, labels)
     return P.sum(axis=0) if weight is None else np.asarray(weight) @ P

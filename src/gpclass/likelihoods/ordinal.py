@@ -17,13 +17,13 @@ from scipy.special import ndtri
 
 from gpclass.core.checks import check_option
 from gpclass.core.protocols import Array, Tilted
-from gpclass.likelihoods.base import BinaryLikelihood, normalised
+from gpclass.likelihoods.base import BinaryLikelihood
 from gpclass.likelihoods.quadrature import blocks, flatten, quiet
 
 _BOUNDS = (0.01, 30.0)  # of a width, in standard deviations of the noise
 _DEVIATION = 5.0**0.5  # of f + e at the first widths, which make classes equally probable
 _REACH = (
-    9.0  # the density of x at the end of the range, relative to its maximum, is at most exp(-_REACH² / 2)
+    8.5  # the density of x at the end of the range, relative to its maximum, is at most exp(-_REACH² / 2)
 )
 _FARTHEST = 1e100  # means beyond this are clipped, so that their squares do not overflow
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(44)
@@ -38,38 +38,36 @@ class OrderWarning(UserWarning):
 class Ordinal(BinaryLikelihood):
     """Cumulative probit likelihood for ordered classes, p(class c | f) = Phi(b_{c+1} - f) - Phi(b_c - f).
 
-    The thresholds are b_0 = -∞, b_C = ∞ and C - 1 values between them that are symmetric about zero as a whole,
-    because the bias of the kernel moves f. Their distances are learned with the kernel. Two classes are the probit.
+    The thresholds are b_0 = -∞, b_C = ∞ and C - 1 values between them, centred at zero because the bias of the kernel
+    moves f. Their distances are learned with the kernel. Two classes are the probit.
 
     Parameters
     ----------
     order : sequence of labels or None, default=None
-        The classes from lowest to highest. None is the order of an ordered categorical type of pandas, and the
-        sorted order for other labels.
-    widths : tuple of floats or None, default=None
-        The distances of the thresholds to start from, one for each class between the first and the last.
+        The classes from lowest to highest. None is the order of an ordered categorical type of pandas, or the sorted
+        order of other labels.
+    widths : sequence of floats or None, default=None
+        Distances of the thresholds to start from, one for each class between the first and the last.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gpclass.likelihoods import Ordinal
-    >>> grades = Ordinal(order=["poor", "fair", "good"], widths=(2.0,))
-    >>> grades.thresholds
-    array([-1.,  1.])
-    >>> grades = grades.several(np.array(["fair", "good", "poor"]))  # classes are in sorted order
-    >>> np.exp(grades.log_classes(np.array([0.0, 2.0]))).round(3)
+    >>> grades = Ordinal(["poor", "fair", "good"], widths=[2.0])
+    >>> np.exp(grades.log_classes(np.array([0.0, 2.0]))).round(3)  # columns in sorted order
     array([[0.683, 0.159, 0.159],
            [0.157, 0.841, 0.001]])
     """
 
     order: Any = None
-    widths: tuple[float, ...] | None = None
-    ranks: tuple[int, ...] | None = None  # position of each class, known once the classes are
+    widths: Any = None
 
     log_concave = True
+    mackay = BinaryLikelihood.log_predict  # MacKay's approximation is exact for the probit
+    median, probit_scale = 0.0, 1.0
 
     def __post_init__(self) -> None:
-        for name in ("order", "widths", "ranks"):
+        for name in ("order", "widths"):
             given = getattr(self, name)
             object.__setattr__(self, name, None if given is None else tuple(given))
         fine = all(0.0 < width < np.inf for width in self.widths or ())
@@ -77,31 +75,26 @@ class Ordinal(BinaryLikelihood):
 
     def several(self, classes: Any, order: Any = None) -> Self:
         """Return the likelihood of these classes, sorted; ``order`` is used if the likelihood has none."""
-        names, n = np.asarray(classes).tolist(), len(classes)
-        order = self.order or order
+        names = np.asarray(classes).tolist()
+        order, n = self.order or order, len(names)
         if not order and n > 2 and isinstance(names[0], str):
-            text = " < ".join(map(repr, names))
+            text = f"The classes are texts in sorted order, {' < '.join(map(repr, names))}"
             advice = "give likelihood=Ordinal(order=[...]) or labels of an ordered categorical type"
-            warnings.warn(
-                f"The classes are texts in sorted order, {text}: {advice}.", OrderWarning, stacklevel=9
-            )
-        order = tuple(order or names)
-        if missing := [name for name in names if name not in order]:
-            raise ValueError(
-                f"The order {list(order)} does not have the label {missing[0]!r}: give all classes."
-            )
-        present = tuple(name for name in order if name in names) if n > 2 else tuple(names)
+            warnings.warn(f"{text}: {advice}.", OrderWarning, stacklevel=9)
+        order = tuple(name for name in order or names if name in names)
+        if missing := set(names).difference(order):
+            raise ValueError(f"The order {list(order)} lacks the label {missing.pop()!r}: give all classes.")
         first = np.diff(_DEVIATION * ndtri(np.arange(1, n) / n))
-        widths = tuple(first.tolist()) if self.widths is None else self.widths
+        widths = first.tolist() if self.widths is None else self.widths
         if len(widths) != n - 2:
             raise ValueError(f"widths has {len(widths)} numbers for {n} classes, expected {n - 2}.")
-        return replace(self, order=present, widths=widths, ranks=tuple(map(present.index, names)))
+        return replace(self, order=order if n > 2 else names, widths=widths)
 
     @property
     def labels(self) -> tuple[float, ...]:
-        """Return y = 2 c - 1 for each class in sorted order, where c is its position."""
-        ranks = range(len(self.widths or ()) + 2) if self.ranks is None else self.ranks
-        return tuple(2.0 * rank - 1.0 for rank in ranks)
+        """Return y = 2 c - 1 for each class in sorted order, where c is its position in the order."""
+        order = self.order or range(len(self.widths or ()) + 2)
+        return tuple(2.0 * order.index(name) - 1.0 for name in sorted(order))
 
     @property
     def thresholds(self) -> Array:
@@ -123,7 +116,7 @@ class Ordinal(BinaryLikelihood):
         return np.log([_BOUNDS] * len(self.theta)).reshape(-1, 2)
 
     def with_theta(self, theta: Array) -> Self:  # noqa: D102
-        return replace(self, widths=tuple(np.exp(theta).tolist())) if len(theta) else self
+        return replace(self, widths=np.exp(theta).tolist()) if len(theta) else self
 
     def log_prob(self, y: Array, f: Array) -> Array:  # noqa: D102
         return self._cumulants(y, f, 0.0)[0]
@@ -138,19 +131,9 @@ class Ordinal(BinaryLikelihood):
     def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:  # noqa: D102
         if np.any(np.asarray(power) != 1.0):
             return BinaryLikelihood.tilted(self, y, mean, var, power)
+        log_mass, x, left, _ = self._cumulants(y, mean, var)  # f + e is normal, with the variance 1 + var
         q = 1.0 / (1.0 + np.asarray(var))
-        log_mass, x, left, _ = self._cumulants(y, mean, var)
         return Tilted(log_mass, np.sqrt(q) * x, q * (1.0 - left), (1.0 + var * left) * q)
-
-    def log_classes(self, f: Array) -> Array:  # noqa: D102
-        return self.log_predict(f, np.zeros(()))
-
-    def log_predict(self, mean: Array, var: Array) -> Array:  # noqa: D102
-        y = np.array(self.labels)
-        return normalised(self._cumulants(y, np.asarray(mean)[..., None], np.asarray(var)[..., None])[0])
-
-    mackay = log_predict  # which is exact for the probit
-    median, probit_scale = 0.0, 1.0
 
     def _cumulants(self, y: Array, mean: Array, var: Array | float) -> tuple[Array, ...]:
         """Return log p of the class at N(mean, var), and the first three cumulants of the standardised x."""
@@ -168,8 +151,8 @@ class Ordinal(BinaryLikelihood):
 def truncated(lower: Array, upper: Array, width: Array) -> Array:
     """Return log P(lower < x < upper) for x ~ N(0, 1) and the first three cumulants of such x, shape (4, n).
 
-    Gauss-Legendre quadrature over the part of the interval that matters: sums of positive terms, without the
-    cancellation of closed forms in narrow intervals and far tails.
+    Gauss-Legendre quadrature over the part of the interval that matters is accurate also in narrow intervals and far
+    tails, where closed forms cancel.
     """
     sign = np.where(lower + upper < 0.0, -1.0, 1.0)
     low = np.where(sign < 0.0, -upper, lower)  # now the interval is about zero or to the right of it
@@ -182,11 +165,9 @@ def truncated(lower: Array, upper: Array, width: Array) -> Array:
         np.stack([-0.5 * np.minimum(start, 0.0) ** 2, -half * start, -0.5 * half * half], axis=1)
         @ _POWERS[:3]
     )
-    mass, first, second, third = (np.exp(E, out=E) @ (_WEIGHTS * _POWERS).T).T
-    first, second, third = first / mass, second / mass, third / mass
+    mass, *moments = (np.exp(E, out=E) @ (_WEIGHTS * _POWERS).T).T
+    first, second, third = moments / mass
     log_mass = np.log(half * mass) - 0.5 * (peak * peak + np.log(2.0 * np.pi))
-    var = np.maximum(second - first * first, 0.0)
-    third += first * (2.0 * first * first - 3.0 * second)
-    return np.stack(
-        [np.minimum(log_mass, 0.0), sign * (start + half * first), half**2 * var, sign * half**3 * third]
-    )
+    var = half**2 * np.maximum(second - first * first, 0.0)
+    third = half**3 * (third + first * (2.0 * first * first - 3.0 * second))
+    return np.stack([np.minimum(log_mass, 0.0), sign * (start + half * first), var, sign * third])

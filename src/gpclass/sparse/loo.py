@@ -8,13 +8,12 @@ other precisions (`sparse.sums.BoundRule`), whose P takes one more pass.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from gpclass.core.frequencies import one_hot
+from gpclass.core.frequencies import Labels, one_hot
 from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Additive, Rows
@@ -77,10 +76,9 @@ class LeaveOut:
         )
 
 
-def log_scores(y: Array, log_p: Array, labels: Sequence[float] | None) -> Array:
+def log_scores(y: Array, log_p: Array, labels: Labels) -> Array:
     """Return the log probability of the label of each row, or the average over a label of several classes."""
-    truth = one_hot(y, labels)
-    truth = truth / truth.sum(axis=1, keepdims=True)
+    truth = (P := one_hot(y, labels)) / P.sum(axis=1, keepdims=True)
     return np.where(truth > 0.0, truth * log_p, 0.0).sum(axis=1)
 
 

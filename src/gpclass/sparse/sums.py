@@ -13,7 +13,7 @@ with W = h and F = I - P⁻¹ for the bound. Sums and M x M matrices are in doub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -60,7 +60,7 @@ class BoundRule:
     fixed: ClassVar[bool] = False  # whether the precisions do not depend on q
 
     @property
-    def labels(self) -> Sequence[float] | None:
+    def labels(self) -> Any:
         """The label y of each class, or None if labels are weights."""
         return self.likelihood.labels
 
@@ -141,18 +141,8 @@ class Step:
         M = M if self.adds else 0
         square, table, theta = np.zeros((C, M, M)), np.zeros((M, C)), np.zeros(self.latent.kernel.n_dims)
         others = np.zeros(len(self.others))
-        total = Sums(
-            np.zeros(len(self.rule.labels or range(C))),
-            0.0,
-            0.0,
-            0.0,
-            square,
-            table,
-            table.copy(),
-            theta,
-            others,
-            0,
-        )
+        counts = np.zeros(len(self.rule.labels or range(C)))
+        total = Sums(counts, 0.0, 0.0, 0.0, square, table, table.copy(), theta, others, 0)
         if rows.y.ndim == 2:
             rows = rows.take(np.argsort(rows.y.argmax(axis=1), kind="stable"))
         before, space = self.before, None
