@@ -171,6 +171,22 @@ def test_chains_agree_with_expectation_propagation(options):
     assert (low < high).all()
 
 
+def test_rows_in_passes_and_streams_agree_with_all_rows():
+    X, y, _ = grades(200)
+    order = np.random.default_rng(1).permutation(200)
+    X, y = X[order], y[order]
+    fixed = {"kernel": 4.0 * RBF(1.5) + 1.0, "likelihood": Ordinal(widths=(2.0, 1.0)), "optimizer": None}
+    p = GaussianProcessClassifier(**fixed).fit(X, y).predict_proba(X)
+    halves = [(X[:100], y[:100]), (X[100:], y[100:])]
+    passes = GaussianProcessClassifier(**fixed, random_state=0).fit(lambda: halves)
+    np.testing.assert_allclose(passes.predict_proba(X), p, atol=0.005)
+    stream = GaussianProcessClassifier(**fixed, inducing=20, random_state=0)
+    for each in halves:
+        stream.partial_fit(*each, classes=range(4))
+    np.testing.assert_allclose(stream.predict_proba(X), p, atol=0.02)
+    np.testing.assert_array_equal(stream.base_estimator_.inducing.counts, np.bincount(y))
+
+
 def test_weights_are_copies():
     X, y, _ = grades(40)
     weight = np.resize([1.0, 2.0, 3.0], len(y))

@@ -79,7 +79,7 @@ class Ordinal(BinaryLikelihood):
         order, n = self.order or order, len(names)
         if not order and n > 2 and isinstance(names[0], str):
             text = f"The classes are texts in sorted order, {' < '.join(map(repr, names))}"
-            advice = "give likelihood=Ordinal(order=[...]) or labels of an ordered categorical type"
+            advice = "give Ordinal(order=[...]), labels of an ordered categorical type, or numbers"
             warnings.warn(f"{text}: {advice}.", OrderWarning, stacklevel=9)
         order = tuple(name for name in order or names if name in names)
         if missing := set(names).difference(order):
