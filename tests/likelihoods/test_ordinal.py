@@ -143,7 +143,7 @@ def test_corrected_evidence_is_exact():
 
 @pytest.mark.parametrize("options", [{"inference": "ep"}, {"inference": "vi", "inducing": 15}], ids=str)
 def test_thresholds_are_recovered(options):
-    X, y, f = grades(600)
+    X, y, f = grades(300)
     kernel = 4.0 * RBF(1.5) + 1.0
     clf = GaussianProcessClassifier(kernel, likelihood="ordinal", random_state=0, **options).fit(X, y)
     b, shift = clf.likelihood_.thresholds, np.mean(clf.predict_latent(X) - f)
@@ -157,7 +157,12 @@ def test_thresholds_are_recovered(options):
 
 
 @pytest.mark.parametrize(
-    "options", [{"inference": "mcmc"}, {"inference": "mcmc", "hyperparameters": "sample"}], ids=str
+    "options",
+    [
+        {"inference": "mcmc"},
+        pytest.param({"inference": "mcmc", "hyperparameters": "sample"}, marks=pytest.mark.slow),
+    ],
+    ids=str,
 )
 def test_chains_agree_with_expectation_propagation(options):
     X, y, _ = grades(40)
