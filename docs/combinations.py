@@ -15,9 +15,9 @@ Every fit is one combination of a method, a likelihood, where the rows are and w
 page is made from the table that the library itself uses to choose a strategy, so it cannot differ from what happens.
 
 - *Likelihood*: "two classes" stands for every likelihood with one latent function (`"probit"`, `"logit"`, `"cloglog"`,
-  `"label_noise"`, your own). With three classes or more and `multi_class="joint"` the probit is the multinomial probit
-  and the logit is softmax; `"one_vs_rest"` and `"one_vs_one"` fit two-class models. With `inference="dirichlet"` both
-  names mean softmax, for two classes as well.
+  `"label_noise"`, `"ordinal"` with any number of classes, your own). With three classes or more and
+  `multi_class="joint"` the probit is the multinomial probit and the logit is softmax; `"one_vs_rest"` and
+  `"one_vs_one"` fit two-class models. With `inference="dirichlet"` both names mean softmax, for two classes as well.
 - *Rows*: all rows in memory, inducing inputs (`inducing=...`), or passes over rows that are not in memory (files,
   blocks, Dask collections, `partial_fit`).
 

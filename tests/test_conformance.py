@@ -38,7 +38,7 @@ from gpclass.kernels import (
     WhiteKernel,
     matrix,
 )
-from gpclass.likelihoods import CLogLog, LabelNoise, Logit, MultiProbit, Probit, Softmax
+from gpclass.likelihoods import CLogLog, LabelNoise, Logit, MultiProbit, Ordinal, Probit, Softmax
 from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
 from gpclass.posteriors.mixture import Component, MixtureProcess
 from gpclass.posteriors.process import Process
@@ -79,6 +79,7 @@ LIKELIHOODS = {
     Probit(): BINARY,
     CLogLog(): BINARY,
     LabelNoise(rate=0.1): BINARY,
+    Ordinal(widths=(0.7, 2.0)): np.array([-1.0, 1.0, 3.0, 5.0]),
     Softmax(): ROWS,
     MultiProbit(): ROWS,
 }

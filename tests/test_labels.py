@@ -34,4 +34,4 @@ class TestEncode:
         y = np.array(["b", "a", "b"])
         for classes in (np.array(["a", "b"]), np.array(["a", "b"], dtype=object)):
             for labels in (y, y.astype(object), y.astype("U20")):
-                assert Encode(classes)(labels, None)[0].tolist() == [1.0, -1.0, 1.0]
+                assert Encode(classes, (-1.0, 1.0))(labels, None)[0].tolist() == [1.0, -1.0, 1.0]

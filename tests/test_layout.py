@@ -34,6 +34,7 @@ LAYERS = [
     "parameters",
     "tasks",
     "fitted",
+    "reasons",
     "estimator",
     "active",
     "plotting",

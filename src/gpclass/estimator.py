@@ -19,13 +19,12 @@ from gpclass.core.progress import reporter
 from gpclass.core.protocols import Inference, Likelihood
 from gpclass.data.rows import Rows
 from gpclass.data.sources import as_source
-from gpclass.fitted import Predictions
-from gpclass.labels import Encode
 from gpclass.learning.fitted import FittedModel, complaints
 from gpclass.learning.strategies import fit_best
-from gpclass.parameters import check_parameters, is_dirichlet
+from gpclass.parameters import check_parameters
+from gpclass.reasons import Reasons
 from gpclass.tables import TakesTables, plain_labels, read_inputs
-from gpclass.tasks import Training, TrainingRows, candidates, from_rows, from_source, make_task
+from gpclass.tasks import Training, TrainingRows, candidates, encode_for, from_rows, from_source, make_task
 from gpclass.validation import check_labels, check_weights
 
 __all__ = ["GaussianProcessClassifier"]
@@ -43,7 +42,7 @@ def _in_one_model(clf: Any) -> bool:
     return True
 
 
-class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseEstimator):
+class GaussianProcessClassifier(TakesTables, Reasons, ClassifierMixin, BaseEstimator):
     """Gaussian-process classifier, a drop-in replacement for scikit-learn's class of the same name.
 
     A latent function f has a Gaussian-process prior, and the likelihood turns its values into class probabilities.
@@ -57,9 +56,11 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         `gpclass.kernels`, or a name of `gpclass.kernels.kernel_names` (``"rbf"``, ``"matern32"``, ...), whose
         hyperparameters start from the scales of the columns. A `CompoundKernel` has one kernel for each of three
         classes or more, in the order of ``classes_``.
-    likelihood : {"probit", "logit", "cloglog", "label_noise", "multiprobit", "softmax"} or object, default="probit"
-        p(y|f), as a name or as an object of `gpclass.likelihoods`. With three classes or more in one
-        model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are softmax.
+    likelihood : {"probit", "logit", "cloglog", "label_noise", "ordinal", "multiprobit", "softmax"} or object, \
+            default="probit"
+        p(y|f), as a name or as an object of `gpclass.likelihoods`; "ordinal" is for ordered classes. With three classes
+        or more in one model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are
+        softmax.
     inference : {"auto", "laplace", "ep", "vi", "dirichlet", "mcmc", "rejection"} or object, default="auto"
         How p(f|X, y) is found, as a name or a settings record of `gpclass.inference`, `gpclass.mcmc` (needs
         arviz-stats) or `gpclass.sampling` (exact draws, for a handful of rows). ``"auto"`` is ``"vi"`` for two
@@ -265,7 +266,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     def _encoded(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Rows:
         """Return rows with labels in the form that the likelihood takes."""
         weight = check_weights(sample_weight, self.class_weight, y)
-        return Rows(X, *Encode(classes, is_dirichlet(self))(y, weight))
+        return Rows(X, *encode_for(self, classes)(y, weight))
 
     def _take(self, new: Self) -> Self:
         """Take over the results of a fitted copy in one assignment; a failed fit leaves the previous one intact."""

@@ -1,10 +1,11 @@
 """Labels of any kind, turned into the form that a likelihood takes.
 
-Likelihoods of two classes take labels -1 and 1; those of C classes take label weights of shape (n, C).
+Likelihoods with one latent function take labels y, -1 and 1 for two classes; others label weights of shape (n, C).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,16 +28,16 @@ class Encode:
     Parameters
     ----------
     classes : array
-        The distinct labels, sorted. Two become -1 and 1; more become label weights of shape (n, C), which
-        include the weights of the rows.
-    several : bool
-        Whether two become label weights as well, for models with a latent function for each of them.
+        The distinct labels, sorted.
+    values : sequence of float or None
+        The y of each class, for models with one latent function. None: label weights of shape (n, C), which include
+        the weights of the rows.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gpclass.labels import Encode
-    >>> Encode(np.array(["no", "yes"]))(np.array(["yes", "no"]), None)
+    >>> Encode(np.array(["no", "yes"]), (-1.0, 1.0))(np.array(["yes", "no"]), None)
     (array([ 1., -1.]), None)
     >>> Encode(np.array([1, 2, 3]))(np.array([3, 1]), np.array([2.0, 1.0]))[0]
     array([[0., 0., 2.],
@@ -44,12 +45,7 @@ class Encode:
     """
 
     classes: Any
-    several: bool = False
-
-    @property
-    def n_latents(self) -> int:
-        """Number of latent functions: one for two classes, else one per class."""
-        return 1 if len(self.classes) == 2 and not self.several else len(self.classes)
+    values: Sequence[float] | None = None
 
     def codes(self, y: Any) -> Index:
         """Return the positions of labels among the classes."""
@@ -66,8 +62,8 @@ class Encode:
         return found
 
     def __call__(self, y: Any, weight: Array | None) -> tuple[Array, Array | None]:
-        """Return labels -1 and 1 and the weights, or label weights (n, C) and None."""
+        """Return labels y and the weights, or label weights (n, C) and None."""
         codes = self.codes(y)
-        if self.n_latents == 1:
-            return np.where(codes == 0, -1.0, 1.0), weight
+        if self.values is not None:
+            return np.array(self.values)[codes], weight
         return label_weights(codes, len(self.classes), weight), None

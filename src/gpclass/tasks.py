@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from sklearn.gaussian_process.kernels import CompoundKernel
@@ -62,6 +62,7 @@ class Training:
     rows: TrainingRows | None = None  # needed for leave-one-out predictions
     vectors: bool = True
     coding: Any = None  # the encoder if X is a coded table
+    order: Any = None  # the classes from lowest to highest, if the type of the labels says it
 
     @property
     def few(self) -> Training:
@@ -72,12 +73,12 @@ class Training:
         kept = some_of_each(self.codes, n, np.random.default_rng(0))
         weight = None if self.weight is None else self.weight[kept]
         X, codes = take(self.X, kept), self.codes[kept]
-        return Training(self.classes, n, X, codes, weight, vectors=self.vectors, coding=self.coding)
+        return replace(self, n_rows=n, X=X, codes=codes, weight=weight, rows=None)
 
 
 def from_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> Training:
     """Return checked rows in memory, with equal rows merged; sets the attributes of the classifier about columns."""
-    vectors = takes_vectors(clf.kernel)
+    vectors, dtype = takes_vectors(clf.kernel), cast(Any, getattr(y, "dtype", None))
     X, y = read_inputs(clf, X, y, sample_weight, vectors=vectors, fitting=True)
     check_labels(y)
     weight = check_weights(sample_weight, clf.class_weight, y)
@@ -95,7 +96,8 @@ def from_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> Training:
     X = np.copy(X) if clf.copy_X_train else X
     vectors = vectors and isinstance(X, np.ndarray) and X.ndim == 2
     rows = TrainingRows(home, truth)
-    return Training(classes, len(X), X, codes, weight, None, rows, vectors, clf.encoder_)
+    order = list(dtype.categories) if getattr(dtype, "ordered", False) else None
+    return Training(classes, len(X), X, codes, weight, None, rows, vectors, clf.encoder_, order)
 
 
 def from_source(clf: Any, source: Source) -> Training:
@@ -113,7 +115,7 @@ def from_source(clf: Any, source: Source) -> Training:
     classes = np.asarray(labels)
     if len(classes) < 2:
         raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
-    data = source.data(Encode(classes, is_dirichlet(clf)), clf.n_jobs, clf.encoder_)
+    data = source.data(encode_for(clf, classes), clf.n_jobs, clf.encoder_)
     empty = np.empty(0, dtype=np.intp)
     return Training(classes, source.n_rows, np.empty(0), empty, data=data, coding=clf.encoder_)
 
@@ -161,9 +163,9 @@ def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
     kernel, found = kernels_for(clf, training)
     X = training.X if training.data is None else np.empty(0)
     method, prior = inference_of(clf), hyperprior_of(clf, kernel)
-    problem = Problem(
-        X, np.where(training.codes == 1, 1.0, -1.0), weight, settable(kernel), likelihood, method, prior
-    )
+    # With several latent functions or models strategies set y from the labels.
+    y = np.resize(likelihood.labels or 1.0, n_classes)[training.codes]
+    problem = Problem(X, y, weight, settable(kernel), likelihood, method, prior)
     plan = Plan(
         enabled=clf.optimizer is not None,
         optimizer=clf.optimizer if callable(clf.optimizer) else None,
@@ -185,7 +187,8 @@ def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | 
     """
     n_classes, passes = len(training.classes), training.data is not None
     # One factorisation of Dirichlet classification serves all classes.
-    alike = passes or is_dirichlet(clf)
+    first = _likelihood(clf, training.classes, training.order, copies=False, passes=passes)
+    alike = passes or is_dirichlet(clf) or (clf.multi_class == "joint" and first.n_latents(n_classes) == 1)
     settings = inducing_of(clf.inducing, 10**9 if passes else training.n_rows, 2 if alike else n_classes)
     method = getattr(inference_of(clf), "name", None)
     learnable = getattr(given_kernel(clf), "n_dims", 1) > 0
@@ -201,7 +204,7 @@ def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | 
     why: str | None = ""
     for place in (rows, "all") if auto else (rows,):
         copies = place == "all" and _are_copies(training.weight)
-        likelihood = _likelihood(clf, n_classes, copies=copies, passes=passes)
+        likelihood = _likelihood(clf, training.classes, training.order, copies=copies, passes=passes)
         name = type(likelihood).name if likelihood.n_latents(3) > 1 else "two classes"
         case = Case(likelihood=name, rows=place, **options)
         why = refusal(case)
@@ -210,12 +213,17 @@ def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | 
     raise ValueError(f"{why}.")
 
 
-def _likelihood(clf: Any, n_classes: int, *, copies: bool, passes: bool) -> Likelihood:
-    """Return the likelihood for this number of classes.
+def encode_for(clf: Any, classes: Any) -> Encode:
+    """Return the encoder of labels for a fit in passes."""
+    return Encode(classes, _likelihood(clf, classes, copies=False, passes=True).labels)
+
+
+def _likelihood(clf: Any, classes: Any, order: Any = None, *, copies: bool, passes: bool) -> Likelihood:
+    """Return the likelihood of these classes.
 
     The probit becomes softmax for Dirichlet classification, and for several classes unless weights are ``copies``.
     """
-    given, dirichlet = clf.likelihood, is_dirichlet(clf)
+    given, dirichlet, n_classes = clf.likelihood, is_dirichlet(clf), len(classes)
     if dirichlet and isinstance(given, str) and given in ("probit", "logit"):
         given = "softmax"
     likelihood: Any = LIKELIHOODS[given]() if isinstance(given, str) else given
@@ -224,11 +232,11 @@ def _likelihood(clf: Any, n_classes: int, *, copies: bool, passes: bool) -> Like
             f"likelihood={clf.likelihood!r} is not possible for two classes in passes: use 'logit', "
             "'probit' or another likelihood with one latent function."
         )
-    if n_classes == 2 or clf.multi_class != "joint":
+    if n_classes > 2 and clf.multi_class != "joint":
         return likelihood
-    if clf.likelihood == "probit" and clf.inference != "ep" and not copies:
+    if n_classes > 2 and clf.likelihood == "probit" and clf.inference != "ep" and not copies:
         return LIKELIHOODS["softmax"]()
-    joint = likelihood.several()
+    joint = likelihood.several(classes, order)
     if joint is None:
         raise ValueError(
             f"likelihood={clf.likelihood!r} is for two classes and cannot be used for {n_classes} classes in one "

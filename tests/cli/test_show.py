@@ -98,3 +98,14 @@ def test_units_of_pictures_are_those_of_the_table(tmp_path):
     low, high = figure.axes[1].get_xlim()
     assert (low, high) == pytest.approx((900.0, 2100.0))
     assert figure.axes[1].get_xlabel() == "metres"
+
+
+def test_check_lists_doubtful_labels(tmp_path):
+    x = np.arange(30.0)
+    y = np.where((x > 14) ^ (x == 22), "yes", "no")  # row 22 is wrong
+    write(tmp_path / "rows.csv", ["x", "y"], zip(x, y, strict=True))
+    run("fit", tmp_path / "rows.csv", "--target", "y", "--kernel", "rbf", "-o", tmp_path / "rows.gpc")
+    assert "row 22  no 0.0" in run("check", tmp_path / "rows.gpc").stdout
+    found = json.loads(run("check", tmp_path / "rows.gpc", "--json").stdout)["doubtful_labels"]
+    assert found[0]["row"] == 22
+    assert (found[0]["label"], found[0]["likely"]) == ("no", "yes")

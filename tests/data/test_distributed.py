@@ -40,7 +40,7 @@ da = pytest.importorskip("dask.array")
 pytest.importorskip("pyarrow")
 
 N = 6000
-TWO = Encode(np.array(["no", "perhaps"]))
+TWO = Encode(np.array(["no", "perhaps"]), (-1.0, 1.0))
 
 
 @pytest.fixture(scope="module")

@@ -94,7 +94,7 @@ class TestOneEntry:
             as_source(lambda: [(X, y, w)]),
             as_source(BlockSource([(X, y, w)])),
         ):
-            total = source.data(Encode(source.classes())).total(MomentsJob())
+            total = source.data(Encode(source.classes(), (-1.0, 1.0))).total(MomentsJob())
             assert_same(total, moments(X, y, w))
         assert as_source(X, y) is None
 

@@ -78,10 +78,10 @@ def test_every_likelihood_is_registered():
 
 
 def test_the_counterpart_for_several_classes():
-    assert Logit().several() == Softmax()
-    assert Probit().several() == MultiProbit()
-    assert CLogLog().several() is None
-    assert Softmax().several() == Softmax()
+    assert Logit().several([0, 1, 2]) == Softmax()
+    assert Probit().several([0, 1, 2]) == MultiProbit()
+    assert CLogLog().several([0, 1, 2]) is None
+    assert Softmax().several([0, 1, 2]) == Softmax()
     assert [v.n_latents(5) for v in (Logit(), Softmax(), MultiProbit())] == [1, 5, 5]
     assert Softmax().probit_scale == Logit().probit_scale
     assert MultiProbit().probit_scale == Probit().probit_scale
@@ -212,7 +212,7 @@ class _Ordered(BinaryLikelihood):
     def labels(self):
         return tuple(np.arange(len(self.thresholds) + 1.0))
 
-    def several(self):
+    def several(self, classes, order=None):
         return self
 
     @property
@@ -240,7 +240,7 @@ _PARTS["likelihood"].pop("_ordered")
 def test_one_latent_value_may_have_more_than_two_classes():
     likelihood = _Ordered()
     assert likelihood.n_latents(4) == 1
-    assert likelihood.several() is likelihood
+    assert likelihood.several([0, 1, 2]) is likelihood
     mean, var = np.linspace(-3.0, 4.0, 9), np.linspace(0.1, 5.0, 9)
     edges = np.array([-np.inf, *likelihood.thresholds, np.inf])
     truth = np.diff(ndtr((edges - mean[:, None]) / np.sqrt(1.0 + var)[:, None]), axis=1)

@@ -51,3 +51,14 @@ def test_two_classes_with_a_function_each_have_the_curve_of_their_difference(fit
     ours, theirs = (LatentDisplay.from_estimator(clf, split.X, grid_resolution=20) for clf in (two, one))
     for name in ("mean", "low", "high", "proba", "proba_low", "proba_high"):
         assert_allclose(getattr(ours, name), getattr(theirs, name), atol=1e-6, err_msg=name)
+
+
+def test_ordered_classes_have_one_function_and_several_probabilities(fit, iris):
+    X, y = iris
+    codes = np.unique(y, return_inverse=True)[1]
+    display = LatentDisplay.from_estimator(
+        fit(X[:, :1], codes, likelihood="ordinal"), X[:, :1], codes, grid_resolution=20
+    )
+    assert display.mean.shape == (20, 1)
+    assert display.proba.shape == display.proba_high.shape == (20, 3)
+    assert len({line.get_linestyle() for line in display.axes_[1].lines[1:]}) == 3

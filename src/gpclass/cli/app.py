@@ -18,7 +18,8 @@ from gpclass.cli.fit import fit
 from gpclass.cli.predict import predict
 from gpclass.cli.show import check, info, plot
 
-SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "TableWarning")  # names of the warnings that are shown
+# Names of the warnings that are shown.
+SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "OrderWarning", "TableWarning")
 EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}  # the extras of these packages; "cli" installs all others
 # What to do about a column that cannot be used as it is.
 REMEDIES = {

@@ -27,17 +27,26 @@ def check(model: str, draws: int, seed: int, as_json: bool) -> None:
     """Check whether the approximation in a model can be trusted.
 
     Draws from the approximate posterior are weighted so that they follow the exact one (importance sampling). This
-    corrects the evidence and shows how far the probabilities of the training rows are off. The last line is the
-    verdict.
+    corrects the evidence and shows how far the probabilities of the training rows are off, and a verdict follows.
+    Training rows whose labels are improbable given the other rows are listed, up to ten, counted from 0.
     """
     clf, _ = read_model(model)
     found = clf.check_approximation(n_samples=draws, random_state=seed)
-    if as_json:
-        output.show_json([asdict(one) for one in found] if isinstance(found, list) else asdict(found))
+    doubts = [] if getattr(clf, "loo_proba_", None) is None else clf.doubtful_labels()
+    doubts = [doubt for doubt in doubts if doubt.label != doubt.likely]
+    if as_json and isinstance(found, list):
+        output.show_json([asdict(one) for one in found])
+    elif as_json:
+        output.show_json(asdict(found) | {"doubtful_labels": [asdict(doubt) for doubt in doubts]})
     elif isinstance(found, list):
         output.paragraph("\n\n".join(f"model {i}\n{one}" for i, one in enumerate(found, start=1)))
     else:
         output.paragraph(str(found))
+    if not as_json:
+        lines = [
+            (f"row {d.row}", f"{d.label} {d.proba:.3f}, {d.likely} {d.likely_proba:.3f}") for d in doubts
+        ]
+        show_pairs("labels that the other rows make improbable, and the most probable class", lines)
 
 
 @click.command(epilog=options.examples("info model.gpc", "info model.gpc --json"))

@@ -11,19 +11,27 @@ variance of one gives the same, so it is comparable with the evidence of a Gauss
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import gammaln
 
 from gpclass.core.checks import apart
 from gpclass.core.protocols import Array
 
+Labels = Sequence[float] | None
 
-def class_counts(y: Array, weight: Array | None = None) -> Array:
-    """Return the total weight of each class, for labels -1 and 1 or label weights of shape (n, C)."""
+
+def one_hot(y: Array, labels: Labels = (-1.0, 1.0)) -> Array:
+    """Return label weights of shape (n, C), for label weights or for labels y that have these values by class."""
     y = np.asarray(y)
-    if y.ndim == 2:
-        return y.sum(axis=0) if weight is None else np.asarray(weight) @ y
-    return np.bincount((y > 0.0).astype(int), weights=weight, minlength=2).astype(float)
+    return y if y.ndim == 2 else np.equal.outer(y, np.asarray(labels)).astype(float)
+
+
+def class_counts(y: Array, weight: Array | None = None, labels: Labels = (-1.0, 1.0)) -> Array:
+    """Return the total weight of each class; see `one_hot`."""
+    P = one_hot(y, labels)
+    return P.sum(axis=0) if weight is None else np.asarray(weight) @ P
 
 
 def frequency_evidence(counts: Array) -> float:

@@ -153,7 +153,7 @@ def check_approximation(
     worst = int(np.argmax(size))
     verdict = judge(method, evidence, found, float(size[worst]), float(error[worst]))
     best = found.value if found.reliable and found.ess >= MIN_ESS else evidence
-    baseline = frequency_evidence(class_counts(target.y, target.weight))
+    baseline = frequency_evidence(class_counts(target.y, target.weight, target.likelihood.labels))
     if best is not None and (objection := no_better(best, baseline)):
         advice = "look for better columns or another kernel before you try another method"
         verdict = f"The model {objection}; {advice}. {verdict}"
@@ -223,7 +223,8 @@ def probability_shifts(target: Target, drawn: Draws) -> tuple[Array, Array]:
     def probabilities(D: Array) -> Array:
         """Return p at rows f = mean + d, shape (rows, n) or (rows, n C)."""
         f = target.values(target.mean + D)
-        p = target.likelihood.link(f) if f.ndim == 2 else np.exp(target.likelihood.log_classes(f))
+        two = target.likelihood.labels is not None and len(target.likelihood.labels) == 2
+        p = target.likelihood.link(f) if two else np.exp(target.likelihood.log_classes(f))
         return np.asarray(p).reshape(len(D), -1)
 
     w, base = drawn.weights, drawn.base

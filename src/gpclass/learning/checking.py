@@ -95,7 +95,8 @@ def check_inducing(
     y = np.concatenate([rows.y[where] for rows in near])
     ours = np.concatenate([_log_left_out(left, rows, where) for rows in near])
     exact = np.concatenate([_log_left_out(exact_left_out(model, left, rows), rows, where) for rows in near])
-    shift, gain, n = np.abs(np.exp(exact) - np.exp(ours)), log_scores(y, exact) - log_scores(y, ours), len(y)
+    before, after = (log_scores(y, each, model.likelihood.labels) for each in (ours, exact))
+    shift, gain, n = np.abs(np.exp(exact) - np.exp(ours)), after - before, len(y)
     found = ApproximationCheck(
         name, model.evidence, "", n_samples=n, largest_shift=float(shift.max()), mean_shift=float(shift.mean()),
         gain=float(gain.mean()), gain_error=float(gain.std(ddof=1)) / n**0.5 if n > 1 else np.inf,

@@ -98,7 +98,10 @@ def target_at(problem: Problem, whiten: Inference | None, theta: Array, init: An
 
 
 def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> FittedModel:
-    """Return a model with joint draws of theta and f, from chains that start at the most probable theta."""
+    """Return a model with joint draws of theta and f, from chains that start at the most probable theta.
+
+    Parameters of the likelihood stay at their most probable values.
+    """
     array_stats()
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
@@ -106,8 +109,8 @@ def fit_by_sampling_theta(problem: Problem, plan: Plan, *, seed: Any = None) -> 
         settings = MCMC(learn_by=settings)
     log_prior = density_of_theta(problem.kernel, problem.hyperprior)
     start = replace(problem, inference=settings.learn_by, hyperprior=log_prior)
-    _, learned = learn(start, plan, rng)
-    theta = problem.kernel.theta if learned is None else learned.theta
+    best, learned = learn(start, plan, rng)
+    problem, theta = replace(problem, likelihood=best.likelihood), best.kernel.theta
     chains = sample(
         hyper_model(problem, log_prior, theta),
         settings.hyper_sampler,

@@ -77,7 +77,7 @@ class FittedModel:
     @property
     def n_classes(self) -> int:
         """Number of classes."""
-        return self.n_latents or 2
+        return self.n_latents or len(self.likelihood.labels)
 
     @property
     def models(self) -> Sequence[FittedModel]:
@@ -86,7 +86,7 @@ class FittedModel:
 
     @property
     def n_latents(self) -> int | None:
-        """Number of latent functions; None if there is a single one, for two classes."""
+        """Number of latent functions; None if there is a single one."""
         return self.posterior.latent_shape[0] if self.posterior.latent_shape else None
 
     @property
@@ -161,7 +161,7 @@ class FittedModel:
         problem = self.problem
         if self.inducing is not None:
             return self.inducing.counts
-        return class_counts(problem.y, problem.weight)
+        return class_counts(problem.y, problem.weight, self.likelihood.labels)
 
     def evidence_at(self, theta: Array, eval_gradient: bool) -> tuple[float, Array | None]:
         """Return the log evidence at other hyperparameters, and its gradient if requested."""

@@ -178,7 +178,8 @@ class Run:
         engine = self.objective(replace(level, data=self.scored)).engine
         step = leave_out(engine, fit.basis, level.problem.likelihood, fit.next_q, fit.offset)
         log_p = np.concatenate(self.scored.total(step).log_proba)
-        return log_scores(self.scored.y[copies(self.scored) > 0.0], log_p)
+        known = copies(self.scored) > 0.0
+        return log_scores(self.scored.y[known], log_p, self.problem.likelihood.labels)
 
     # ------------------------------------------------------------------------- inducing inputs
 
@@ -188,7 +189,7 @@ class Run:
         rows = rows.take(self.rng.permutation(rows.n_rows))  # the sample may be sorted
         self.scored = rows.take(slice(0, SCORED_ROWS))
         self.enter("choosing inducing inputs", rows.n_rows)
-        self.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
+        self.work.entropy = entropy_of(class_counts(rows.y, rows.weight, self.problem.likelihood.labels))
         problem = with_eps(self.problem.like(problem), DEFAULT)
         most = self.settings.most(self.problem.closed)
         first = most if self.problem.closed else min(FIRST_INPUTS, most)
@@ -253,7 +254,7 @@ class Run:
         eps = float(kept["eps"]) if "eps" in kept else None
         problem = with_eps(problem.at(kept["theta"]), eps)
         rows = self.data.sample(POOL_ROWS, np.random.default_rng(0))
-        self.work.entropy = entropy_of(class_counts(rows.y, rows.weight))
+        self.work.entropy = entropy_of(class_counts(rows.y, rows.weight, problem.likelihood.labels))
         self.work.done, self.inverse = float(kept["work"]), kept.get("inverse_hessian")
         self.level = Level(problem, self.data, kept["Z"], Q(kept["mean"], kept["P"]))
         return State(problem, Learned(problem.theta, 0.0, inverse_hessian=self.inverse), self.data)

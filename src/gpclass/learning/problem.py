@@ -44,9 +44,9 @@ BEYOND: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "igno
 class Problem:
     """Data, kernel, likelihood and method.
 
-    ``y`` has -1 and +1 for one latent function, or label weights of shape (n, C) for one per class. With inducing
-    inputs ``Z`` the prior is FITC's. ``first`` is the position of the first copy of each data point if data points
-    are repeated.
+    ``y`` has labels, -1 and +1 of two classes, for one latent function, or label weights of shape (n, C) for one per
+    class. With inducing inputs ``Z`` the prior is FITC's. ``first`` is the position of the first copy of each data
+    point if data points are repeated.
     """
 
     X: Inputs
@@ -188,8 +188,8 @@ class Problem:
         """Return the problem on n random rows, with some of each class; itself if it has at most n rows."""
         if n >= len(self.X):
             return self
-        classes = self.y > 0.0 if self.y.ndim == 1 else self.y.argmax(axis=1)
-        return self.take(some_of_each(classes.astype(int), n, np.random.default_rng(0)))
+        classes = np.rint(self.y).astype(int) if self.y.ndim == 1 else self.y.argmax(axis=1)
+        return self.take(some_of_each(classes, n, np.random.default_rng(0)))
 
     def take(self, rows: Index) -> Problem:
         """Return the problem on some rows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.optimize import brentq
@@ -24,6 +24,11 @@ class LikelihoodBase(Likelihood):
     __slots__ = ()
     kind = "likelihood"
     symmetric = False
+
+    @property
+    def labels(self) -> tuple[float, ...] | None:
+        """Return the label y of each class, or None if labels are rows of weights, one per class."""
+        return None
 
     @property
     def theta(self) -> Array:
@@ -95,8 +100,13 @@ class BinaryLikelihood(LikelihoodBase):
         """Return the number of latent values per data point."""
         return 1
 
-    def several(self) -> ClassLikelihood | None:
-        """Return the likelihood for three classes or more that generalises this one, if there is one."""
+    def several(self, classes: Any, order: Any = None) -> LikelihoodBase | None:
+        """Return the likelihood of these classes in one model: this one for two; None if there is none.
+
+        ``order`` has the classes from lowest to highest, if the data say it.
+        """
+        if len(classes) == 2:
+            return self
         return None if self.counterpart is None else parts("likelihood")[self.counterpart]()
 
     # ---------------------------------------------------------------- values and derivatives
@@ -251,8 +261,8 @@ class ClassLikelihood(LikelihoodBase):
         """Return the number of latent values per data point."""
         return n_classes
 
-    def several(self) -> Self:
-        """Return the likelihood for three classes or more: this one."""
+    def several(self, classes: Any, order: Any = None) -> Self:
+        """Return the likelihood of these classes in one model: this one."""
         return self
 
     @abstractmethod

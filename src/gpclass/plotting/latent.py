@@ -97,9 +97,9 @@ class LatentDisplay(Display):
             mean=mean,
             low=low,
             high=high,
-            proba=proba[:, 1:] if mean.shape[1] == 1 else proba,
-            proba_low=proba_low.reshape(mean.shape),
-            proba_high=proba_high.reshape(mean.shape),
+            proba=proba[:, 1:] if proba.shape[1] == 2 else proba,
+            proba_low=proba_low.reshape(len(proba), -1),
+            proba_high=proba_high.reshape(len(proba), -1),
             classes=estimator.classes_,
             level=level,
             **drawn,
@@ -108,13 +108,15 @@ class LatentDisplay(Display):
 
     def _draw(self, ax: Any, *, legend: bool = True, color: Any = None) -> None:
         top, bottom = self._panels(ax, (2, 1), (5.6, 4.8), sharex=True)
-        two = self.mean.shape[1] == 1
+        two = self.proba.shape[1] == 1
         bands = (self.mean, self.low, self.high), (self.proba, self.proba_low, self.proba_high)
         for axis, level, band in zip((top, bottom), (0.0, 0.5), bands, strict=True):
             axis.axhline(level, color="0.45", linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
             style.bare(axis)
             for i, (middle, low, high) in enumerate(zip(*(each.T for each in band), strict=True)):
-                self._curve(axis, i, color if i == 0 else None, middle, low, high)
+                self._curve(
+                    axis, i, color if i == 0 else None, middle, low, high, alone=band[0].shape[1] == 1
+                )
         if self.X is not None:  # rows at 0 and 1; with three classes or more, at the top
             heights = np.clip(self.codes, 0, 1) if two else np.full(len(self.X), 1.04)
             points = np.column_stack([self.X, heights])
@@ -128,11 +130,13 @@ class LatentDisplay(Display):
                 top, 4 if two else len(self.classes), handles=handles, labels=labels, fontsize=8
             )
 
-    def _curve(self, axis: Any, i: int, color: Any, middle: Array, low: Array, high: Array) -> None:
+    def _curve(
+        self, axis: Any, i: int, color: Any, middle: Array, low: Array, high: Array, *, alone: bool
+    ) -> None:
         usual, _, line = style.style(i)
         color = color or usual
         label, band = str(self.classes[i]), None
-        if self.mean.shape[1] == 1:
+        if alone:
             label, band = "mean", f"{100 * self.level:.3g} % credible band"
         axis.fill_between(self.x, low, high, color=color, alpha=0.2, linewidth=0, label=band)
         for end in (low, high):
@@ -148,6 +152,7 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
     """
     if len(estimator.classes_) > 2:
         mean, std = estimator.predict_latent(grid, return_std=True)
+        mean, std = mean.reshape(len(mean), -1), std.reshape(len(mean), -1)
         half = ndtri(0.5 + 0.5 * level) * std
         return mean, mean - half, mean + half
     mean, _ = estimator.latent_mean_and_variance(grid)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core.frequencies import Labels, one_hot
 from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Additive, Rows
@@ -51,7 +52,7 @@ class LeaveOut:
             mean, var = self.moments(rows, at, g, h)
             known = copies(rows) > 0.0
             log_p = self.log_predict(mean[known], var[known])
-            total.score += float(log_scores(y=rows.y[known], log_p=log_p).sum())
+            total.score += float(log_scores(rows.y[known], log_p, self.likelihood.labels).sum())
             total.n_rows += int(known.sum())
             total.log_proba += [log_p] if self.keep else []
         return total
@@ -74,9 +75,9 @@ class LeaveOut:
         )
 
 
-def log_scores(y: Array, log_p: Array) -> Array:
+def log_scores(y: Array, log_p: Array, labels: Labels) -> Array:
     """Return the log probability of the label of each row, or the average over a label of several classes."""
-    truth = np.stack([y < 0.0, y > 0.0], axis=1) if y.ndim == 1 else y / y.sum(axis=1, keepdims=True)
+    truth = (P := one_hot(y, labels)) / P.sum(axis=1, keepdims=True)
     return np.where(truth > 0.0, truth * log_p, 0.0).sum(axis=1)
 
 

@@ -59,6 +59,11 @@ class BoundRule:
     responding: bool = False
     fixed: ClassVar[bool] = False  # whether the precisions do not depend on q
 
+    @property
+    def labels(self) -> Any:
+        """The label y of each class, or None if labels are weights."""
+        return self.likelihood.labels
+
     def __call__(self, rows: Rows, at: Marginals) -> RowSites:
         """Return the sites of rows."""
         several = np.ndim(rows.y) == 2  # label weights, which include those of the rows
@@ -82,6 +87,7 @@ class TargetRule:
     targets: Targets
     offset: Array | None = None
     fixed: ClassVar[bool] = True
+    labels: ClassVar[None] = None  # label weights
 
     def __call__(self, rows: Rows, at: Marginals) -> RowSites:
         """Return the sites of rows."""
@@ -135,7 +141,8 @@ class Step:
         M = M if self.adds else 0
         square, table, theta = np.zeros((C, M, M)), np.zeros((M, C)), np.zeros(self.latent.kernel.n_dims)
         others = np.zeros(len(self.others))
-        total = Sums(np.zeros(max(C, 2)), 0.0, 0.0, 0.0, square, table, table.copy(), theta, others, 0)
+        counts = np.zeros(len(self.rule.labels or range(C)))
+        total = Sums(counts, 0.0, 0.0, 0.0, square, table, table.copy(), theta, others, 0)
         if rows.y.ndim == 2:
             rows = rows.take(np.argsort(rows.y.argmax(axis=1), kind="stable"))
         before, space = self.before, None
@@ -150,7 +157,7 @@ class Step:
     def _add(self, total: Sums, rows: Rows, at: Marginals, seen: Marginals) -> None:
         """Add some rows, with the sites computed from ``seen``."""
         g, h, W, linear, value = self.rule(rows, seen)
-        total.counts += class_counts(rows.y, rows.weight)
+        total.counts += class_counts(rows.y, rows.weight, self.rule.labels)
         total.value += value
         total.residual += float(at.residual.sum())
         total.lost += 0.5 * float(at.residual @ h.sum(axis=1))
