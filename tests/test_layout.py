@@ -34,7 +34,6 @@ LAYERS = [
     "parameters",
     "tasks",
     "fitted",
-    "reasons",
     "estimator",
     "active",
     "plotting",

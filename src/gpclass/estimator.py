@@ -22,7 +22,6 @@ from gpclass.data.sources import as_source
 from gpclass.learning.fitted import FittedModel, complaints
 from gpclass.learning.strategies import fit_best
 from gpclass.parameters import check_parameters
-from gpclass.reasons import Reasons
 from gpclass.tables import TakesTables, plain_labels, read_inputs
 from gpclass.tasks import Training, TrainingRows, candidates, encode_for, from_rows, from_source, make_task
 from gpclass.validation import check_labels, check_weights
@@ -42,7 +41,7 @@ def _in_one_model(clf: Any) -> bool:
     return True
 
 
-class GaussianProcessClassifier(TakesTables, Reasons, ClassifierMixin, BaseEstimator):
+class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseEstimator):
     """Gaussian-process classifier, a drop-in replacement for scikit-learn's class of the same name.
 
     A latent function f has a Gaussian-process prior, and the likelihood turns its values into class probabilities.

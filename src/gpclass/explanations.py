@@ -13,6 +13,7 @@ from gpclass.labels import Encode
 if TYPE_CHECKING:
     from gpclass.effects.effect import Effect
     from gpclass.effects.importance import Importance
+    from gpclass.effects.rows import DoubtfulLabel, Influences
 
 RESOLUTION = {1: 20, 2: 10}  # default number of points along each of so many columns
 
@@ -194,3 +195,62 @@ class Explanations:
         order = np.argsort(-shares[0, :, 1], kind="stable")
         names = tuple(table.records[j].name for j in order)
         return Importance(names, shares[:, order, 0].T, shares[:, order, 1].T, cost[order], level)
+
+    def influences(self, X: Any, n: int = 10) -> list[Influences]:
+        """Return the training rows that determine the latent mean at each row of X.
+
+        The mean is a sum over the training rows, Σ_i alpha_i k(x, x_i), and a share is one of its terms.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        n : int, default=10
+            Number of training rows to return for each row of X.
+
+        Returns
+        -------
+        list of gpclass.effects.Influences
+            One for each row of X.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gpclass import GaussianProcessClassifier
+        >>> X = np.arange(10.0)[:, None]
+        >>> clf = GaussianProcessClassifier("rbf").fit(X, X[:, 0] > 4)
+        >>> near = clf.influences([[4.1]], n=2)[0]
+        >>> near.rows, near.labels, near.supports
+        (array([4, 5]), array([False,  True]), np.True_)
+        """
+        from gpclass.effects.rows import influences
+
+        return influences(self, X, n)
+
+    def doubtful_labels(self, n: int | None = 10) -> list[DoubtfulLabel]:
+        """Return the training rows whose labels are the least probable from the other rows, the least probable first.
+
+        Such a label may be wrong, or the row may be an exception that deserves a second look.
+
+        Parameters
+        ----------
+        n : int or None, default=10
+            Number of rows; None returns all of them.
+
+        Returns
+        -------
+        list of gpclass.effects.DoubtfulLabel
+            Rows are positions in the X that was fitted, without rows of weight zero.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from gpclass import GaussianProcessClassifier
+        >>> X = np.arange(20.0)[:, None]
+        >>> y = (X[:, 0] > 9) ^ (X[:, 0] == 15)  # one wrong label
+        >>> doubt = GaussianProcessClassifier("rbf").fit(X, y).doubtful_labels(1)[0]
+        >>> doubt.row, doubt.label, doubt.likely
+        (15, np.False_, np.True_)
+        """
+        from gpclass.effects.rows import doubtful_labels
+
+        return doubtful_labels(self, n)

@@ -46,8 +46,7 @@ def case(request):
 
 def test_averages_are_those_of_the_joint_distribution(case):
     process, copies = case
-    single = any(g.beta is not None for g in process.gaussians())
-    close = {"atol": 1e-5 if single else 1e-9}
+    close = {"atol": 1e-9}
     G, C = len(copies), int(np.prod(process.latent_shape))
     mean, cov = process.covariance(copies.stacked)
     W = np.kron(np.eye(G), copies.weight)

@@ -1,9 +1,10 @@
-"""Effects of columns on the latent function and the probabilities, and the importance of columns, with uncertainty.
+"""What predictions depend on: effects and importance of columns, with uncertainty, and the training rows behind them.
 
-Their records are returned by the methods ``effect`` and ``importance`` of the classifier.
+These records are returned by the methods of `gpclass.explanations.Explanations`.
 """
 
 from gpclass.effects.effect import Effect
 from gpclass.effects.importance import Importance
+from gpclass.effects.rows import DoubtfulLabel, Influences
 
-__all__ = ["Effect", "Importance"]
+__all__ = ["DoubtfulLabel", "Effect", "Importance", "Influences"]
