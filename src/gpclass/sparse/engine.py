@@ -206,7 +206,7 @@ class Engine:
             if self.after is not None:
                 self.after(q)
         if best is None:
-            raise ValueError(f"max_passes={max_passes} is not possible, expected at least one pass.")
+            raise ValueError(f"max_passes={max_passes} is not valid: expected at least one pass.")
         return best
 
     def prior(self, basis: Basis) -> tuple[Q, Inverses]:
