@@ -23,8 +23,8 @@ from gpclass.priors import DensePrior
 from gpclass.sparse.local_check import NearestStep, exact_left_out
 from gpclass.sparse.loo import LeaveOut, log_scores
 
-PLACES = 200  # number of neighbourhoods that are treated exactly
-AROUND = 200  # number of rows in a neighbourhood
+NEIGHBOURHOODS = 200  # number of neighbourhoods that are treated exactly
+NEIGHBOURS = 200  # number of rows in a neighbourhood
 
 
 def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> ApproximationCheck:
@@ -60,7 +60,7 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
 
 
 def check_inducing(
-    model: FittedModel, rng: np.random.Generator, *, places: int = PLACES, around: int = AROUND
+    model: FittedModel, rng: np.random.Generator, *, places: int = NEIGHBOURHOODS, around: int = NEIGHBOURS
 ) -> ApproximationCheck:
     """Return the comparison of leave-one-out probabilities with exact neighbourhoods of random rows."""
     name = type(model.problem.inference).__name__

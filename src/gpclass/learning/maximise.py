@@ -53,7 +53,7 @@ class Plan:
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """Every evaluation of the winning run, in order."""
+    """Every evaluation of the search that found the result, in order."""
 
     theta: Array
     evidence: Array

@@ -59,7 +59,7 @@ class Q:
         return solved(P, (1.0 - share) * self.linear + share * other.linear)
 
     def repeated(self, times: float) -> Q:
-        """Return q for this many times as many rows of the same kind: P - I and P mu are sums over the rows."""
+        """Return q if every row occurred ``times`` times: this multiplies P - I and P mu, which are sums over rows."""
         return prior_q(*self.mean.shape).mixed(self, times)[0]
 
 
