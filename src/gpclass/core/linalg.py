@@ -27,7 +27,7 @@ def routine(name: str, A: Array) -> Any:
 
 
 def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
-    """Yield consecutive slices of n rows, tiles of about ``TILE`` numbers if a row has this many columns (default n)."""
+    """Yield slices of n rows, tiles of about ``TILE`` numbers if a row has this many columns (default n)."""
     step = min(512, max(32, TILE // max(1, columns if columns is not None else n)))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
