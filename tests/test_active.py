@@ -138,7 +138,7 @@ class TestQuery:
 
     def test_errors(self):
         clf = fit()
-        with pytest.raises(ValueError, match="n=9 is not possible"):
+        with pytest.raises(ValueError, match="n=9 is not valid"):
             active.query(clf, POOL[:3], n=9)
-        with pytest.raises(ValueError, match="score='luck' is not possible"):
+        with pytest.raises(ValueError, match="score='luck' is not valid"):
             active.query(clf, POOL, score="luck")

@@ -424,7 +424,7 @@ def test_columns_and_labels_that_are_no_numbers_are_named():
     mixed = np.array(["a", 1] * 30, dtype=object)
     with pytest.raises(ValueError, match="labels of the kinds int, str"):
         fixed().fit(X, mixed)
-    with pytest.raises(ValueError, match=r"class_weight\[-1\.0\]=-1\.0 is not possible"):
+    with pytest.raises(ValueError, match=r"class_weight\[-1\.0\]=-1\.0 is not valid"):
         fixed(class_weight={-1.0: -1.0, 1.0: 1.0}).fit(X, y)
     with pytest.raises(ValueError, match="sample_weight cannot be read"):
         fixed().fit(X, y, sample_weight=["heavy"] * len(X))

@@ -77,9 +77,11 @@ def check_cost(cost: Any, n_classes: int, n_actions: int | None = None) -> Array
 def _check_probabilities(proba: Any) -> Array:
     P = np.asarray(proba, dtype=float)
     if P.ndim != 2 or P.shape[1] == 0:
-        raise ValueError(f"proba has shape {P.shape}, expected (n, n_classes).")
+        raise ValueError(
+            f"proba has shape {P.shape}, expected (n, n_classes): pass what predict_proba returns."
+        )
     if not np.isfinite(P).all() or (P < 0).any():
-        raise ValueError("proba has a negative or non-finite value, expected probabilities.")
+        raise ValueError("proba has a negative or non-finite value: pass what predict_proba returns.")
     off = np.abs(P.sum(axis=1) - 1.0)
     if len(P) and off.max() > 1e-6:
         row = int(off.argmax())

@@ -19,6 +19,7 @@ from gpclass.core.progress import reporter
 from gpclass.core.protocols import Inference, Likelihood
 from gpclass.data.rows import Rows
 from gpclass.data.sources import as_source
+from gpclass.fitted import Predictions
 from gpclass.learning.fitted import FittedModel, complaints
 from gpclass.learning.strategies import fit_best
 from gpclass.parameters import check_parameters
@@ -121,7 +122,9 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     history_ : History or None, or list of them
         Theta, evidence and gradient norm at every evaluation while learning.
     compared_ : tuple of Compared, or list of them
-        The models that ``kernel=None`` compared: description, number of rows and integrated evidence of each.
+        The models that ``kernel=None`` compared: ``model`` (a description), ``n_rows``, ``value`` (the integrated
+        evidence), ``objective`` (log evidence plus log prior at the best hyperparameters) and ``chosen``.
+        Evidences are in nats; with Dirichlet classification they are those of its targets.
     chains_ : Chains or list of them
         The draws of f at the training rows, and of theta if it was sampled. Exists only after ``"mcmc"``.
     encoder_ : gpclass.tables.Encoder or None

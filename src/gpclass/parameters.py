@@ -17,7 +17,7 @@ from gpclass.kernels import Kernel, bind_columns, kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.sparse.settings import Inducing
 
-# Live views: parts that are defined later appear in them.
+# These mappings also show parts that are registered later, such as those of a user.
 LIKELIHOODS = parts("likelihood")
 INFERENCES = parts("inference")
 AUTO = "auto"  # value of ``inference`` that chooses among `gpclass.tasks.candidates`
@@ -117,4 +117,4 @@ def _check_name(name: str, value: Any, known: Iterable[str], other: Any = ()) ->
         raise ValueError(f"{name} is the class {value.__name__}, expected an object: {value.__name__}().")
     fine = value in known if isinstance(value, str) else isinstance(value, other)
     options = ", ".join(repr(option) for option in known)
-    check_option(name, value, fine, f"{options}" + (" or an object that does the same" if other else ""))
+    check_option(name, value, fine, f"{options}" + (" or such an object" if other else ""))

@@ -33,10 +33,20 @@ def test_info_names_everything(folder, mixed):
         "False, True",
     ):
         assert word in text
+    assert "\ncolumns\n" in text
+    assert [line for line in text.splitlines() if line.endswith(" rows, chosen")]
     out = json.loads(run("info", folder / "mixed.gpc", "--json").stdout)
     assert out["classes"] == ["no", "yes"]
     for i, name in enumerate(("age", "size")):
         assert out["columns"][i]["fill"] == pytest.approx(np.median(mixed[name]))
+
+
+def test_columns_without_names_are_only_counted(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    GaussianProcessClassifier(inference="laplace", optimizer=None).fit(X, y == 0).save(tmp_path / "m.gpc")
+    text = run("info", tmp_path / "m.gpc").stdout
+    assert "x0" not in text
+    assert "\ncolumns\n" not in text
 
 
 @pytest.mark.parametrize(

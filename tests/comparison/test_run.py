@@ -333,10 +333,10 @@ def test_other_splits():
 
 @pytest.mark.parametrize(("change", "message"), [
     ({"methods": ()}, "methods is empty"),
-    ({"methods": "expectation"}, "inference='expectation' is not possible"),
+    ({"methods": "expectation"}, "inference='expectation' is not valid"),
     ({"methods": [EP]}, "inference is the class EP"),
     ({"methods": {"svm": object}}, "is the class object"),
-    ({"likelihood": "cauchit"}, "likelihood='cauchit' is not possible"),
+    ({"likelihood": "cauchit"}, "likelihood='cauchit' is not valid"),
     ({"cv": 1}, "n_splits=2 or more"),
     ({"cv": 50}, "n_splits=50 cannot be greater"),
     ({"X_test": X}, "Only one of X_test and y_test"),

@@ -36,7 +36,7 @@ def test_best(result):
         assert getattr(result.best(metric), metric) == pick(values)
     with pytest.raises(ValueError, match="No method has a value of khat"):
         result.best("khat")
-    with pytest.raises(ValueError, match="metric='loss' is not possible"):
+    with pytest.raises(ValueError, match="metric='loss' is not valid"):
         result.best("loss")
     with pytest.raises(KeyError, match="ep"):
         result["ep"]

@@ -156,7 +156,7 @@ def test_intervals():
     check_numbers("[0, 1)", a=0, b=0.5)
     check_numbers("(0, inf)", a=1e300)
     for interval_, value in (("(0, 1]", 0), ("[0, 1)", 1), ("(0, inf)", np.inf), ("[0, inf)", -1e-9)):
-        with pytest.raises(ValueError, match=r"a=.* is not possible, expected a number in"):
+        with pytest.raises(ValueError, match=r"a=.* is not valid: expected a number in"):
             check_numbers(interval_, a=value)
     check_integers(0, a=0)
 

@@ -54,7 +54,7 @@ def test_a_scale_to_be_chosen_is_open():
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
 def test_impossible_scales(scale):
-    with pytest.raises(ValueError, match=r"scale=.* is not possible"):
+    with pytest.raises(ValueError, match=r"scale=.* is not valid"):
         Shrinkage(scale)
 
 

@@ -67,7 +67,7 @@ class TestFiles:
 
         X, y, w = labelled_rows(1000)
         write_files(tmp_path, X, y, w, [400], group=100)
-        with pytest.raises(ValueError, match="has no columns 'lable', expected one; it has 'x0'"):
+        with pytest.raises(ValueError, match="has no column 'lable': its columns are 'x0'"):
             ParquetSource(tmp_path, target="lable")
         with pytest.raises(ValueError, match=r"Column 'label' of .*part-000.parquet has type .*string"):
             ParquetSource(tmp_path, target="x0", weight="label")

@@ -119,7 +119,7 @@ def test_wrong_arguments_are_refused():
         make_target(Probit(), K, y, Sites(nu=np.zeros((2, 3)), tau=np.ones((2, 3))))
     with pytest.raises(ValueError, match="n_chains=1"):
         annealed_evidence(make_target(Probit(), K, y, sites), n_chains=1)
-    with pytest.raises(ValueError, match="n_steps=0 is not possible"):
+    with pytest.raises(ValueError, match="n_steps=0 is not valid"):
         annealed_evidence(make_target(Probit(), K, y, sites), n_steps=0)
     with pytest.raises(ValueError, match="Softmax has no tilted moments"):
         ep_correction(Softmax(), K, y, sites)

@@ -161,5 +161,5 @@ def test_sites_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"expected label weights of shape \(n, C\)"):
         Dirichlet(0.01)(DensePrior(KERNEL, X, 3), Softmax(), np.ones(24))
     for eps in (0.0, -1.0, np.inf, np.nan):
-        with pytest.raises(ValueError, match=r"eps=.* is not possible"):
+        with pytest.raises(ValueError, match=r"eps=.* is not valid"):
             Dirichlet(eps)

@@ -212,9 +212,9 @@ def test_anderson_finds_the_fixed_point_of_a_linear_map_in_a_few_rounds():
 
 
 def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match=r"power=.* is not possible"):
+    with pytest.raises(ValueError, match=r"power=.* is not valid"):
         EP(power=0.0)
-    with pytest.raises(ValueError, match="is not possible"):
+    with pytest.raises(ValueError, match="is not valid"):
         VI(tol=-1.0)
 
 

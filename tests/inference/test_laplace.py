@@ -142,5 +142,5 @@ def test_too_few_steps_are_reported():
 
 
 def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="is not possible"):
+    with pytest.raises(ValueError, match="is not valid"):
         Laplace(tol=0.0)

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from gpclass.kernels import (
     RBF,
     ConstantKernel,
+    Covariances,
     DotProduct,
     ExpSineSquared,
+    FormulaKernel,
     Matern,
     PairwiseKernel,
     RationalQuadratic,
@@ -357,3 +359,23 @@ def test_bad_shapes_are_named():
 def test_a_matern_kernel_of_absurd_smoothness_is_refused():
     with pytest.raises(ValueError, match="nu=inf"):
         matrix(Matern(nu=2.0**31), np.zeros((1, 1)), np.ones((1, 1)))
+
+
+class Wave(FormulaKernel, formulas=lambda kernel, X, Z, dtype: wave(X, Z)):
+    def __init__(self, rate=1.0, rate_bounds=(1e-5, 1e5)):
+        self.rate = rate
+        self.rate_bounds = rate_bounds
+
+
+def wave(X, Z):
+    """Return the covariances of `Wave`, with two derivatives although it has one hyperparameter."""
+    return Covariances(lambda: np.ones(len(X) if Z is None else (len(X), len(Z))), lambda G, K: np.zeros(2))
+
+
+@pytest.mark.parametrize("kernel", [Wave(), 2.0 * Wave() + WhiteKernel(0.1)], ids=str)
+def test_a_pullback_of_the_wrong_length_is_refused(kernel):
+    message = "The pull of Wave returned 2 numbers, expected 1: one for each hyperparameter"
+    with pytest.raises(ValueError, match=message):
+        pullback(kernel, np.eye(3), np.eye(3), np.ones((3, 3)))
+    with pytest.raises(ValueError, match=message):
+        pullback_diag(kernel, np.eye(3), np.ones(3))

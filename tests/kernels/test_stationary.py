@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gpclass.kernels import RBF, matrix
+from gpclass.kernels import RBF, FormulaKernel, Profile, Stationary, matrix, pullback
 from gpclass.kernels.stationary import squared_distances
 from gpclass.testing import central_difference
 
@@ -47,3 +47,18 @@ def test_long_rows_in_single_precision(length):
     near = matrix(RBF(1.0), rows[:15], rows[15:]).diagonal()
     truth = RBF(1.0)(rows[:15].astype(float), rows[15:].astype(float)).diagonal()
     assert_allclose(near, truth, rtol=1e-4)
+
+
+def test_a_profile_without_a_derivative_is_refused():
+    class Pow(
+        FormulaKernel, formulas=Stationary(lambda kernel: Profile(np.exp, np.exp, factor=-kernel.shape))
+    ):
+        def __init__(
+            self, shape=1.0, length_scale=1.0, shape_bounds=(0.1, 9.0), length_scale_bounds=(0.1, 9.0)
+        ):
+            self.shape, self.shape_bounds = shape, shape_bounds
+            self.length_scale, self.length_scale_bounds = length_scale, length_scale_bounds
+
+    with pytest.raises(ValueError, match="The Profile of Pow has no derivative for 'shape': give others="):
+        pullback(Pow(), X, Z, W)
+    assert len(pullback(Pow(shape_bounds="fixed"), X, Z, W)) == 1

@@ -517,7 +517,7 @@ def test_combinations_that_make_no_sense_are_refused():
         classifier(hyperparameters="guess").fit(X, LABELS)
     with pytest.raises(ValueError, match="n_draws"):
         MCMC(n_draws=0)
-    with pytest.raises(ValueError, match="is not possible"):
+    with pytest.raises(ValueError, match="is not valid"):
         Rejection(0)
 
 

@@ -193,7 +193,7 @@ def test_label_noise_learns_its_rate():
 
 @pytest.mark.parametrize("rate", [0.0, 0.5, -1.0, np.nan])
 def test_label_noise_refuses_rates(rate):
-    with pytest.raises(ValueError, match=r"rate=.* is not possible"):
+    with pytest.raises(ValueError, match=r"rate=.* is not valid"):
         LabelNoise(rate=rate)
 
 

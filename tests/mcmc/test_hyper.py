@@ -371,7 +371,7 @@ def test_chains_start_apart_and_within_bounds():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="n_importance=1 is not possible"):
+    with pytest.raises(ValueError, match="n_importance=1 is not valid"):
         PseudoMarginal(n_importance=1)
     model = model_of(X4, Y4)
     for wrong in ({"n_chains": 0}, {"n_draws": 0}, {"n_warmup": -1}, {"thin": 0}, {"n_thetas": 0}):

@@ -158,7 +158,7 @@ def test_bad_arguments(options: dict[str, Any], message: str, target: Target) ->
     ],
 )
 def test_bad_settings(make: Any, options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f"{next(iter(options))}=.* is not possible"):
+    with pytest.raises(ValueError, match=f"{next(iter(options))}=.* is not valid"):
         make(**options)
 
 

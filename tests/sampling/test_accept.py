@@ -75,10 +75,10 @@ def test_a_violated_bound_is_found():
     [
         (lambda: rejection(np.sin, 1.0, (0.0, np.inf), 9), "expected finite ends"),
         (lambda: rejection(np.sin, 1.0, (1.0, 0.0), 9), "expected finite ends"),
-        (lambda: rejection(np.sin, 0.0, (0.0, 1.0), 9), "bound=0.0 is not possible"),
+        (lambda: rejection(np.sin, 0.0, (0.0, 1.0), 9), "bound=0.0 is not valid"),
         (lambda: rejection(np.sin, 1.0, (-1.0, 1.0), 9, 0), "expected a number of at least 0"),
         (lambda: rejection(lambda x: x * np.nan, 1.0, (0.0, 1.0), 9, 0), "density is nan"),
-        (lambda: rejection(np.sin, 1.0, (0.0, 1.0), 0), "size=0 is not possible"),
+        (lambda: rejection(np.sin, 1.0, (0.0, 1.0), 0), "size=0 is not valid"),
         (lambda: rejection(np.zeros_like, 1.0, (0.0, 1.0), 1, 0), "as 0 of .* were accepted"),
         (lambda: rejection(lambda x: x < 1e-4, 1.0, (0.0, 1.0), 5000, 0), "max_proposals=10,000,000"),
         (lambda: generalised_rejection(np.square, stats.norm(), np.nan, 9), "log_bound=nan"),

@@ -60,9 +60,10 @@ def info(model: str, as_json: bool) -> None:
         output.show_json(known)
         return
     show_facts(known)
-    show_pairs("columns, with their levels or median", [_column(each) for each in known["columns"]])
+    named = clf.encoder_ is not None or hasattr(clf, "feature_names_in_")
+    show_pairs("columns", [_column(each) for each in known["columns"] if named])
     models = [
-        (f"{each['value']:.2f}", f"{each['model']}, {each['n_rows']} rows")
+        (f"{each['value']:.2f}", f"{each['model']}, {each['n_rows']} rows{', chosen' * each['chosen']}")
         for each in known["compared_models"]
     ]
     show_pairs("integrated evidence of the compared models", models)

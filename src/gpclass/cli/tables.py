@@ -103,7 +103,7 @@ def _check_names(path: str, names: list[Any]) -> None:
 
 
 def _typed(column: Any) -> Any:
-    """Return texts without spaces around them, as dates or durations if all of them are."""
+    """Return a column of texts without surrounding spaces, as dates or durations if every text is one."""
     is_category = isinstance(column.dtype, pd.CategoricalDtype)
     if is_category or pd.api.types.infer_dtype(column, skipna=True) != "string":
         return column

@@ -54,7 +54,7 @@ def _classifier(method: Any, shared: dict[str, Any], coding: list[Any]) -> Any:
         check_parameters(clf)
         return clf
     if isinstance(method, type) or not hasattr(method, "predict_proba"):
-        raise ValueError(f"{method!r} is not possible as a method, expected a classifier with predict_proba.")
+        raise ValueError(f"{method!r} is not valid as a method: expected a classifier with predict_proba.")
     return clone(method)
 
 

@@ -13,7 +13,7 @@ def check_option(name: str, value: Any, fine: bool, expected: str) -> None:
     """Raise an error that names the parameter, its value and what was expected, unless ``fine``."""
     if not fine:
         found = " ".join(f"{value!r:.200}".split())  # the text of an array may have several lines
-        raise ValueError(f"{name}={found} is not possible, expected {expected}.")
+        raise ValueError(f"{name}={found} is not valid: expected {expected}.")
 
 
 def is_integer(value: Any) -> bool:

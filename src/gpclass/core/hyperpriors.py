@@ -217,7 +217,7 @@ class Hyperprior:
         return value, gradient
 
     def narrow(self, bounds: Array) -> Array:
-        """Return the part of the bounds on theta where the density is positive."""
+        """Return the bounds on theta, narrowed to where the density of the prior is positive."""
         inside = bounds.copy()
         for i, prior in self.terms.items():
             low, high = _log_support(prior)

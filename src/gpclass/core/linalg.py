@@ -27,7 +27,7 @@ def routine(name: str, A: Array) -> Any:
 
 
 def row_tiles(n: int, columns: int | None = None) -> Iterator[slice]:
-    """Yield slices that cover range(n), each with about ``TILE`` numbers in rows of this many columns."""
+    """Yield slices of n rows, tiles of about ``TILE`` numbers if a row has this many columns (default n)."""
     step = min(512, max(32, TILE // max(1, columns if columns is not None else n)))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
@@ -81,7 +81,7 @@ def drop_tiny(A: Array, scale: float | None = None) -> Array:
 
 
 def single(A: Array) -> Array:
-    """Return A in single precision, rows contiguous, without tiny numbers."""
+    """Return a copy of A in single precision with contiguous rows and negligible numbers set to zero."""
     return drop_tiny(np.array(A, dtype=np.float32, order="C"))
 
 

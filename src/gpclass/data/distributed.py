@@ -52,7 +52,7 @@ class DaskSource(Source):
             yield from compute([delayed(list)(part.blocks())], self.client)[0]
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
-        """Return the total of a job over all rows; the cluster determines the parallelism."""
+        """Return the sum of the results of a job over all rows; the workers of the cluster replace ``n_jobs``."""
         from dask.delayed import delayed
 
         sent = delayed(job, traverse=False)  # a task of its own, so that it is sent once to each worker

@@ -89,7 +89,8 @@ class ParquetSource(Source):
             n = schema.names.count(name)
             if n != 1:
                 few = ", ".join(map(repr, schema.names[:12]))
-                raise ValueError(f"{path} has {n or 'no'} columns {name!r}, expected one; it has {few}.")
+                found = f"{n} columns" if n else "no column"
+                raise ValueError(f"{path} has {found} {name!r}: its columns are {few}.")
             kind = schema.field(name).type
             if name == self.weight and not any(test(kind) for test in numeric):
                 raise ValueError(f"Column {name!r} of {path} has type {kind}, expected numbers.")

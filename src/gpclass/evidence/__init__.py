@@ -1,6 +1,6 @@
 """The corrected evidence, and the accuracy of an approximation.
 
-Every method gives q(f) = prior x Gaussian sites. Importance sampling from q corrects both its evidence and
+Laplace, EP and VI give q(f) = prior x Gaussian sites. Importance sampling from q corrects both its evidence and
 its probabilities (`importance_evidence`, `check_approximation`); annealing works where plain importance
 sampling fails (`annealed_evidence`). `frequency_evidence` is the evidence of a model without inputs.
 """

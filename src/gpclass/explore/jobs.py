@@ -16,7 +16,7 @@ _END = object()
 
 
 class Worker:
-    """Computes a result in a thread, and passes each of its parts to the page; None as a part changes nothing.
+    """Computes a result in a thread, and passes each of its parts to the page; a part that is None is skipped.
 
     A new request cancels the previous one, but a ``patient`` worker still shows the part in progress. All methods
     are called on the thread of the page.

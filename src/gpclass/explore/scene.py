@@ -55,7 +55,7 @@ class Picture:
 
     @property
     def curves(self) -> list[int]:
-        """Classes of the curves: the second of two, or each of several."""
+        """The classes whose probability is drawn as a curve: the second of two classes, or each of several."""
         present = self.state.points.present
         return present[1:] if len(present) == 2 else present
 

@@ -229,7 +229,7 @@ def dials(state: PageState) -> list[tuple[str, float, float]]:
 
 
 def _initial_kernel(state: PageState) -> Any:
-    """Return the kernel of a state with the scales and bounds of the middle of the view.
+    """Return the kernel of a state, with initial scales and bounds derived from the middle half of the visible range.
 
     They do not depend on the points, so that a point can be moved while everything else is fixed.
     """

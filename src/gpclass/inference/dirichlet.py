@@ -31,7 +31,7 @@ DEFAULT = 0.01  # eps if it is not chosen: the middle of the values that are tri
 
 @dataclass(frozen=True, slots=True)
 class Dirichlet(Method):
-    """Settings of Dirichlet classification.
+    """Dirichlet classification: regression on targets that are computed from the labels.
 
     Parameters
     ----------

@@ -24,13 +24,13 @@ import numpy as np
 from gpclass.core.protocols import AnySites, Array, Info
 from gpclass.priors.base import Prior
 
-# Means -> values, slopes and curvatures of the n functions h, weights included.
+# A function of the means that returns values, first and second derivatives of the curves h_i, weights included.
 Curve = Callable[[Array], tuple[Array, ...]]
 
 ROUNDING = 1e-5  # a smaller decrement that no longer falls is the rounding error of K alpha
 SHORTEST = 1e-9  # smallest fraction of a step that the line search tries
 SHORTER = 0.05  # smallest factor by which the line search shortens a step
-LOOSEST, TIGHTEST = 1e-2, 1e-9  # bounds on the relative tolerance of a step, which is the last decrement
+LOOSEST, TIGHTEST = 1e-2, 1e-9  # the relative tolerance of a step is the last decrement, within these bounds
 WARM = 1e-3  # relative tolerance of the means of a warm start
 STALLED = 0.5  # ratio of successive decrements above which exact Newton steps have stalled
 STALLED_APPROXIMATE = 0.98  # the same for steps with approximate second derivatives

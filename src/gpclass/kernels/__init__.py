@@ -1,4 +1,4 @@
-"""Covariance functions: scikit-learn's kernels, four more, and fast operations on all of them.
+"""Covariance functions: scikit-learn's kernels, six more, and fast operations on all of them.
 
 ``matrix``, ``diag``, ``pullback`` and ``pullback_diag`` work for every scikit-learn kernel, with fast formulas for
 registered kernels and the kernel's own methods for others. A new kernel is a subclass of `FormulaKernel` in a file
@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import (
     WhiteKernel,
 )
 
-from gpclass.kernels.base import Covariances, FormulaKernel, move, register
+from gpclass.kernels.base import Covariances, FormulaKernel, free_sizes, move, register
 from gpclass.kernels.composite import CompoundKernel, has_noise, settable
 from gpclass.kernels.functions import diag, matrix, pullback, pullback_diag
 from gpclass.kernels.inputs import Columns, Grouped, bind_columns
@@ -69,6 +69,7 @@ __all__ = [
     "bind_columns",
     "default_kernel",
     "diag",
+    "free_sizes",
     "has_noise",
     "kernel_names",
     "matrix",

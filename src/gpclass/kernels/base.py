@@ -48,7 +48,18 @@ def names_of(cls: Any) -> tuple[str, ...] | None:
 
 
 def free_sizes(kernel: Kernel) -> dict[str, int]:
-    """Return the number of entries in theta of each inner kernel or free hyperparameter, in the order of theta."""
+    """Return the number of entries in theta of each inner kernel or free hyperparameter, in the order of theta.
+
+    That is the alphabetical order of their names. A hyperparameter is free if its bounds are not "fixed".
+
+    Examples
+    --------
+    >>> from gpclass.kernels import RationalQuadratic, free_sizes
+    >>> free_sizes(RationalQuadratic())
+    {'alpha': 1, 'length_scale': 1}
+    >>> free_sizes(2.0 * RationalQuadratic(alpha_bounds="fixed"))
+    {'k1': 1, 'k2': 1}
+    """
     names, sizes = names_of(kernel.__class__), {}
     if names is None:
         return {"theta": int(kernel.n_dims)}
@@ -100,8 +111,8 @@ class Covariances:
         Returns k(x_i, z_j) without noise, of shape (n, m), or k(x_i, x_i) with noise, of shape (n,), as a new array
         that the caller may overwrite; 0-dimensional if all of them are the same number.
     pull : callable
-        Returns Σ G · ∂values/∂theta for an adjoint G, in double precision. The second argument is the values
-        if they are known, else None.
+        Returns Σ G · ∂values/∂theta for an adjoint G, in double precision: one number for each entry of theta, see
+        `free_sizes`. The second argument is the values if they are known, else None.
     """
 
     values: Callable[[], Array]

@@ -104,7 +104,7 @@ register(Exponentiation, _power)
 class CompoundKernel(theirs.CompoundKernel):
     """A kernel for each latent function, in the order of the classes.
 
-    Learning must set ``theta``, which scikit-learn's class of the same name does not support.
+    Unlike in scikit-learn's class of the same name, ``theta`` can be set, which learning needs.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.gaussian_process.kernels import Kernel
+from sklearn.gaussian_process.kernels import Kernel, KernelOperator
 
 from gpclass.core.linalg import mirror, row_tiles
 from gpclass.core.protocols import Array, Inputs
@@ -119,7 +119,7 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
         if symmetric:
             tile = tile.copy()
             np.fill_diagonal(tile[:, rows], 0.0)
-        total += covariances(inner, X[rows], Z, G.dtype).pull(tile, None if K is None else K[rows])
+        total += _pull(inner, X[rows], Z, tile, None if K is None else K[rows])
     return total
 
 
@@ -143,10 +143,24 @@ def pullback_diag(kernel: Kernel, X: Inputs, g: Array) -> Array:
     """
     inner, X = _read(kernel, X, "X")
     _check_floats("the adjoint", g, (len(X),))
-    return covariances(inner, X, None).pull(g, None)
+    return _pull(inner, X, None, g)
 
 
 # ----------------------------------------------------------------------------- checks
+
+
+def _pull(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, K: Array | None = None) -> Array:
+    """Return the pullback of G; raise an error that names the kernel whose formulas return the wrong length."""
+    slopes = covariances(kernel, X, Z, float if Z is None else G.dtype).pull(G, K)
+    expected = sum(free_sizes(kernel).values())
+    if np.shape(slopes) != (expected,):
+        for part in (kernel.k1, kernel.k2) if isinstance(kernel, KernelOperator) else ():
+            _pull(part, X, Z, G)
+        raise ValueError(
+            f"The pull of {type(kernel).__name__} returned {np.size(slopes)} numbers, expected {expected}: one for "
+            "each hyperparameter that is not fixed, in alphabetical order."
+        )
+    return slopes
 
 
 def _read(kernel: Kernel, X: Inputs, name: str) -> tuple[Any, Any]:

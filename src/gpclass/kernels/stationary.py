@@ -21,7 +21,8 @@ from gpclass.core.protocols import Array
 from gpclass.kernels.base import Covariances, free_sizes, register
 
 Elementwise = Callable[[Any], Any]
-# For each precision of the distances: precisions of the product, each with the largest squared norm of rows it allows.
+# For each precision of the distances: the precisions in which the matrix product may be computed, each with the largest
+# squared norm of a row up to which it is accurate enough.
 LONGEST: dict[Any, Any] = {
     np.dtype(np.float32): ((np.float32, 512.0), (np.float64, 1e8)),
     np.dtype(np.float64): ((np.float64, 1024.0),),
@@ -41,7 +42,7 @@ class Profile:
     factor : float, default=1.0
         Factor of the squared distances, applied while they are computed, which saves a pass over S.
     others : mapping of str to callable
-        Derivatives of phi with respect to the logarithms of the other hyperparameters.
+        Derivatives of phi with respect to the logarithms of the other hyperparameters, by their names.
     exact : bool, default=False
         Whether phi is too steep near 0 for distances computed by matrix products.
     """
@@ -84,6 +85,11 @@ class Stationary:
         def pull(G: Array, K: Array | None) -> Array:
             parts: list[Any] = [np.empty(0)]
             for name in free_sizes(kernel):
+                if name not in (self.scale, *profile.others):
+                    raise ValueError(
+                        f"The Profile of {type(kernel).__name__} has no derivative for {name!r}: give "
+                        f"others={{{name!r}: ...}}, or fix it."
+                    )
                 if name != self.scale:
                     parts.append([np.sum(G * profile.others[name](distances.values()), dtype=float)])
                     continue
@@ -191,7 +197,7 @@ def _five_halves(S: Any) -> Any:
 def _bessel(nu: float) -> Profile:
     # With a = sqrt(S), phi = c a^nu K_nu(a) and phi' = -½ c a^(nu-1) K_{nu-1}(a), c = 2^(1-nu) / Gamma(nu).
     if nu > 50.0:
-        raise ValueError(f"Matern(nu={nu:g}) is not possible: give at most 50, or nu=inf, which is an RBF.")
+        raise ValueError(f"Matern(nu={nu:g}) is not valid: expected at most 50, or nu=inf, which is an RBF.")
     c, least = 2.0 ** (1.0 - nu) / gamma(nu), 1e-250 ** (1.0 / max(nu, 2.5))  # K_nu overflows near 0
 
     def value(S: Array) -> Array:

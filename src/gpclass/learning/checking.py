@@ -27,8 +27,8 @@ from gpclass.sparse.engine import Q, solved
 from gpclass.sparse.latent import Latent, Marginals
 from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
 
-PLACES = 200  # number of neighbourhoods that are treated exactly
-AROUND = 200  # number of rows in a neighbourhood
+NEIGHBOURHOODS = 200  # number of neighbourhoods that are treated exactly
+NEIGHBOURS = 200  # number of rows in a neighbourhood
 CLOSE_NATS = 1e-2  # tolerance of the posterior of a neighbourhood: closer ones give the same averages
 ROUNDING = 1e-10  # added to the diagonal of I - h^½ V h^½ because of rounding errors
 
@@ -66,7 +66,7 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
 
 
 def check_inducing(
-    model: FittedModel, rng: np.random.Generator, *, places: int = PLACES, around: int = AROUND
+    model: FittedModel, rng: np.random.Generator, *, places: int = NEIGHBOURHOODS, around: int = NEIGHBOURS
 ) -> ApproximationCheck:
     """Return the comparison of leave-one-out probabilities with exact neighbourhoods of random rows.
 

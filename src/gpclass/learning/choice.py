@@ -47,15 +47,12 @@ NEGLIGIBLE = 1e-3  # fraction of the largest eigenvalue below which one-sided di
 
 
 class Model(NamedTuple):
-    """Indices of the smooth part in (RBF, Matérn 3/2) and of the scale in `SCALES`, and 1 if there is a linear part.
+    """A model to choose, as its position among the options of each part; the default is the simplest model."""
 
-    ``transform`` is the index of the transform of the columns in (none, asinh, Yeo-Johnson).
-    """
-
-    smooth: int = 0
-    scale: int = 0
-    linear: int = 0
-    transform: int = 0
+    smooth: int = 0  # smooth part: RBF, Matérn 3/2
+    scale: int = 0  # scale of the shrinkage, in `SCALES`
+    linear: int = 0  # linear part: without, with
+    transform: int = 0  # transform of the columns: none, asinh, Yeo-Johnson
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -241,7 +241,13 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
             reached, learned = best.problem, best.learned.stopped()
     rows = few if len(reached.X) == len(few.X) else problem.some(len(reached.X))
     models = tuple(
-        Compared(grid.describe(each.model), len(each.problem.X), each.value, each.learned.objective)
+        Compared(
+            grid.describe(each.model),
+            len(each.problem.X),
+            each.value,
+            each.learned.objective,
+            each.problem is reached,
+        )
         for each in found
     )
     same = grid.problem.y.ndim == 1 or type(reached.inference) is type(few.inference)

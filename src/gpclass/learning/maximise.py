@@ -53,7 +53,7 @@ class Plan:
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
 class History:
-    """Every evaluation of the winning run, in order."""
+    """Every evaluation of the search that found the result, in order."""
 
     theta: Array
     evidence: Array
@@ -69,12 +69,17 @@ NO_HISTORY = History(np.empty((0, 0)), np.empty(0), np.empty(0))
 @stored
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A model that was compared: its description, number of rows, integrated evidence and objective."""
+    """A model that was compared, on a sample of the rows; evidences are in nats.
 
-    model: str
+    Values on different numbers of rows, or by different methods, do not compare. With Dirichlet classification, which
+    also chooses the model for other methods of several classes, the evidence is that of its targets.
+    """
+
+    model: str  # description
     n_rows: int
-    value: float
-    objective: float
+    value: float  # integrated evidence
+    objective: float  # log evidence plus log prior at the best hyperparameters
+    chosen: bool = False  # whether learning went on with this model
 
 
 @stored

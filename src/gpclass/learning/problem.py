@@ -248,9 +248,9 @@ class SiteObjective:
         return problem, self._prior
 
     def _differences(self, theta: Array, sites: AnySites) -> Array:
-        """Return the gradient by central differences of the evidence, if EP has no exact one.
+        """Return the gradient by central differences of the evidence, where the method has no exact one.
 
-        This is the case if the likelihood is not log-concave: negative site precisions are set to zero.
+        This is the case at a theta where a site precision was negative, and was set to zero: see `Result`.
         """
         steps = DIFFERENCE * np.eye(len(theta))
         ends = [

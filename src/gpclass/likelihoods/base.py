@@ -52,7 +52,7 @@ class BinaryLikelihood(LikelihoodBase):
 
     A subclass needs only `log_prob`; it registers itself under its name. The link p(y=+1|f) need not be
     symmetric, nor log p(y|f) concave. It should vary on a scale of about one and near f = 0. All else is done by
-    quadrature, usually to an accuracy of 1e-9; overrides with closed forms are faster. Arguments broadcast.
+    quadrature, usually to an accuracy of 1e-9; overrides with closed forms are faster. Arguments are broadcast.
 
     Attributes
     ----------

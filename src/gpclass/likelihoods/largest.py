@@ -43,7 +43,7 @@ Rule = tuple[Index, Array, Array, list[Array]]
 
 
 class Noise(NamedTuple):
-    """The integrals that depend on the distribution of the noise."""
+    """The distribution of the noise of each class, as the integrals that the class probabilities need."""
 
     pair: Callable[[Array, Array], Array]  # log P(x > 0) from mean and variance of x
     rules: Callable[[Array, Array], Iterator[Rule]]  # from means and variances of independent classes

@@ -164,7 +164,7 @@ def expected(likelihood: Any, y: float, mean: Array, var: Array) -> Array:
     s = np.sqrt(var)
     level = _levels(likelihood, z, s)
     out = np.empty((3, z.size))
-    # Add the variance, because exp(±f) shifts the Gaussian by that much.
+    # The range is wider by the variance: times exp(±f), N(mean, var) has its maximum at mean ± var.
     for i, table in _nodes(likelihood, y, z, _REACH * s + var, level):
         out[:, i] = _sums(_exponents(table.f, z[i], s[i]), table.expected).T / (_SQRT_2PI * s[i])
     i = np.flatnonzero(level > _FINEST)

@@ -42,14 +42,17 @@ class EllipticalSlice(Sampler):
         return ChainState(target, f, target.remainder(f - target.mean))
 
     def step(self, rng: np.random.Generator, state: ChainState) -> tuple[ChainState, Array]:
-        """Return the state after moves along an ellipse of q and, if q is not the prior, along one of the prior."""
+        """Return the state after a move along an ellipse of q and, if q is not the prior, along one of the prior."""
         target = state.target
         D, value = slice_both(target, state.f - target.mean, state.value, rng)
         return ChainState(target, D + target.mean, value), np.ones(len(D))
 
 
 def slice_both(target: Target, D: Array, r: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Return the rows of D and their r after moves along an ellipse of q and, if it is not q, of the prior."""
+    """Return D and its remainders r after a move of each row along an ellipse of q, and another along one of the prior.
+
+    The second is left out if q is the prior.
+    """
     D, r = slice_step(target, D, r, 1.0, rng, wide=False)
     return (D, r) if target.sites is None else slice_step(target, D, r, 1.0, rng, wide=True)
 

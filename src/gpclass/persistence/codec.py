@@ -77,7 +77,7 @@ def fields_of(cls: Any) -> dict[str, Mapping[str, Any]]:
 
 
 class Encoder:
-    """Turns values into JSON, and collects their arrays in ``tensors``."""
+    """Encodes values as JSON, which refers to their arrays by name; the arrays are collected in ``tensors``."""
 
     def __init__(self) -> None:
         self.tensors: dict[str, Any] = {}

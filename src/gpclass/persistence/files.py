@@ -101,7 +101,7 @@ def load(path: str | os.PathLike[str]) -> GaussianProcessClassifier:
 
 
 def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassifier, dict[str, Any] | None]:
-    """Return the classifier that `save` wrote, as `load` does, and the ``extra`` it was given, or None."""
+    """Return the classifier, as `load` does, and the ``extra`` that was passed to `save`, or None."""
     with reading(path) as (text, tensors):
         document = json.loads(text)
         version = document["version"]

@@ -80,7 +80,7 @@ class PredictiveContourDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict on a grid that covers the two columns of X, and return the display, drawn.
+        """Predict on a grid that covers the two columns of X, draw it, and return the display.
 
         Parameters
         ----------

@@ -70,7 +70,7 @@ class EvidenceDisplay(Display):
         limits: Any = (None, None),
         ax: Any = None,
     ) -> Self:
-        """Compute the evidence on a grid, and return the display, drawn. The method must be Laplace, EP or VI.
+        """Compute the evidence on a grid, draw it, and return the display. The method must be Laplace, EP or VI.
 
         Parameters
         ----------

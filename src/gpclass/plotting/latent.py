@@ -77,7 +77,7 @@ class LatentDisplay(Display):
         ax: Any = None,
         **options: Any,
     ) -> Self:
-        """Predict on a grid that covers the one column of X, and return the display, drawn.
+        """Predict on a grid that covers the one column of X, draw it, and return the display.
 
         Parameters
         ----------

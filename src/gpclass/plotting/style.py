@@ -41,7 +41,7 @@ def mixed_colours(proba: Array) -> Array:
 
 
 def bare(axis: Any) -> None:
-    """Remove the upper and the right line of the frame."""
+    """Hide the top and the right spine of an axis."""
     axis.spines[["top", "right"]].set_visible(False)
 
 

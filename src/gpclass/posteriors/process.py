@@ -35,7 +35,7 @@ ONE = np.ones(1)  # weights of a process with one part
 
 
 class Process(ABC):
-    """A latent process: Gaussian, or a mixture of Gaussians with one theta per part."""
+    """A latent process: one Gaussian process, or a mixture of several, each part with its own hyperparameters."""
 
     __slots__ = ()
 

@@ -77,7 +77,7 @@ class Target:
         return values.swapaxes(1, -1).reshape(len(values), len(self.mean))
 
     def normals(self, n_rows: int, rng: np.random.Generator) -> Array:
-        """Return draws of standard normal coordinates."""
+        """Return draws of z ~ N(0, I), one row for each draw of f; `shifts` maps them to f - mean."""
         return rng.standard_normal((n_rows, self.rank))
 
     def shifts(self, Z: Array, *, prior: bool = False) -> Array:

@@ -140,7 +140,7 @@ class Conditioned(ABC):
     alpha: Array  # K⁻¹ mean = nu - R K nu
     mean: Array  # mean of q at the data
     half_logdet: float  # ½ log|B|
-    responds = False  # whether `respond` is cheap
+    responds = False  # whether `respond` is available, for first-order steps without a factorisation
 
     @abstractmethod
     def reduce(self, v: Array) -> Array:

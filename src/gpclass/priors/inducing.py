@@ -32,7 +32,7 @@ JITTER = 1e-10  # small, because everything here is in double precision
 
 
 class InducingPrior(Prior):
-    """N(f | 0, A Aᵀ + diag(r)) at the data.
+    """FITC: the prior at the data is N(f | 0, A Aᵀ + diag(r)), with the exact variances and low-rank covariances.
 
     Parameters
     ----------

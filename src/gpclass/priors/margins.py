@@ -147,7 +147,7 @@ class MarginConditioned(Conditioned):
 
     @property
     def var(self) -> Array:
-        """The marginal variances of the margins."""
+        """The variances of the margins under q."""
         return (1.0 - self.inverse_diagonal) / self.tau
 
     @cached_property

@@ -95,7 +95,7 @@ class SharedConditioned(Conditioned):
         return float(np.log(M.diagonal()).sum(dtype=float))
 
     def of_class(self, c: int) -> Array:
-        """Return Y_c."""
+        """Return Y_c, the rows of Y that belong to the data points of class c."""
         return self.Y[self.bounds[c] : self.bounds[c + 1]]
 
     def _multiply_in_double(self, v: Array) -> Array:

@@ -113,7 +113,7 @@ def rejection(
 
     low, high = interval
     if not (low < high and np.isfinite(high - low)):
-        raise ValueError(f"interval=({low:g}, {high:g}) is not possible, expected finite ends in order.")
+        raise ValueError(f"interval=({low:g}, {high:g}) is not valid: expected finite ends in order.")
     check_numbers("(0, inf)", bound=bound)
 
     def log_density(x: Array) -> Array:

@@ -173,8 +173,8 @@ def fit_pareto(x: Array) -> tuple[float, float]:
 
     The density is (1 + k x/σ)^(-1/k - 1) / σ. Given b = -k/σ, the likelihood is greatest at
     k(b) = mean log(1 - b x). Zhang & Stephens (2009) average b over its profile likelihood, on a grid
-    that follows a prior scaled by the first quartile. With few data k is uncertain, so it is shrunk
-    towards ½ as by ten observations (Vehtari et al. 2024, appendix G).
+    that follows a prior scaled by the first quartile. With few data k is uncertain, so it is averaged
+    with ½, which counts as ten observations (Vehtari et al. 2024, appendix G).
     """
     n = len(x)
     n_grid = 30 + int(n**0.5)

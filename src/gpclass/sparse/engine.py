@@ -77,7 +77,7 @@ class Q:
         return solved(P, (1.0 - share) * self.linear + share * other.linear)
 
     def repeated(self, times: float) -> Q:
-        """Return q for this many times as many rows of the same kind: P - I and P mu are sums over the rows."""
+        """Return q if every row occurred ``times`` times: this multiplies P - I and P mu, which are sums over rows."""
         return prior_q(*self.mean.shape).mixed(self, times)
 
 
@@ -215,7 +215,7 @@ class Engine:
             rho = min(longest, 2.0 * rho)
             q = best.q.mixed(best.next_q, rho).balanced()
         if best is None:
-            raise ValueError(f"max_passes={max_passes} is not possible, expected at least one pass.")
+            raise ValueError(f"max_passes={max_passes} is not valid: expected at least one pass.")
         return best
 
     def prior(self, basis: Basis) -> Q:

@@ -42,7 +42,7 @@ class PassObjective:
         return Evaluation(fit.bound, slope, fit, Info(True, fit.passes, fit.gap))
 
     def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool) -> Fit:
-        """Return q at theta after as many passes as needed."""
+        """Return q at theta, after passes over the rows until its bound has converged."""
         kernel, likelihood, others = self._model(theta, gradient)
         return replace(self.engine, likelihood=likelihood).converge(
             make_basis(kernel, self.Z, self.jitter),

@@ -117,13 +117,16 @@ class Sums(Additive):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """The job of a pass. ``alpha`` and ``pull`` are set if the gradient is needed (`with_gradient`)."""
+    """The job of one pass over the rows: called with a block, it returns the `Sums` over its rows.
+
+    ``alpha`` and ``pull`` are set by `with_gradient`, and only then are the sums for the gradient computed.
+    """
 
     latent: Latent
     rule: Any
-    before: Latent | None = None  # q at which the sites are computed, if it differs
-    alpha: Array | None = None  # L⁻ᵀ mu
-    pull: tuple[Array, ...] = ()  # F_c L⁻¹
+    before: Latent | None = None  # the q that determines the sites; None: ``latent``
+    alpha: Array | None = None  # L⁻ᵀ mu, so that the means are m = k(X, Z) alpha
+    pull: tuple[Array, ...] = ()  # F_c L⁻¹ for each function c, with the F_c of `with_gradient`
     others: tuple[Likelihood, ...] = ()  # likelihoods with other parameters, for the gradient
     adds: bool = True  # whether to compute the sums for a step of q
 

@@ -41,7 +41,7 @@ class Work:
         return work if self.closed else work * self.n_latents
 
     def needed(self, cost: float, n_rows: int) -> float:
-        """Return the nats that work of this cost must gain on this number of rows."""
+        """Return the least gain in nats, on this number of rows, that justifies work of this cost."""
         functions = self.n_latents if self.closed else 1
         return self.gain * self.entropy * n_rows * functions * float(np.log2(1.0 + cost / self.done))
 

@@ -271,7 +271,7 @@ def _table(block: Rows) -> Any:
 
 
 def number(name: str, kind: Any, values: Array, weight: Array) -> Column:
-    """Return the record of a number; ``positions`` is not empty if the column is not constant."""
+    """Return how a column of numbers is coded; a constant column is not used and has no ``positions``."""
     missing = np.isnan(values)
     gaps = bool(missing.any())
     # Sums over distinct values make a weight of k the same as k copies, to the last bit.

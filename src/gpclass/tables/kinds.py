@@ -55,7 +55,7 @@ REMEDIES = {
 
 
 class TableWarning(UserWarning):
-    """A column of a table that is doubtful, or values that the training rows did not have."""
+    """Warning about a column that may be read wrongly, or about levels that did not occur in the training rows."""
 
 
 class ColumnError(ValueError):

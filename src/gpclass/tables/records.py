@@ -96,7 +96,7 @@ class Column:
         return len(found) - len(known)
 
     def check_stored(self) -> None:
-        """Raise ValueError for values from a file that are not possible."""
+        """Raise ValueError if values from a file contradict each other or have wrong types."""
         numbers = [number for number in (self.fill, self.scale) if number is not None]
         texts = isinstance(self.name, str) and all(
             isinstance(v, str | int | float | None) for v in self.levels
@@ -104,7 +104,7 @@ class Column:
         counted = not self.positions or len(self.positions) == self.width
         filled = self.fill is not None or not (self.is_numeric and self.positions)
         if not (texts and counted and filled and all(map(math.isfinite, numbers))):
-            raise ValueError("a column of the table has an impossible code.")
+            raise ValueError(f"the coding of column {self.name!r:.80} is damaged: save the model again.")
 
 
 def _place(level: Any, known: Mapping[Any, int]) -> int:

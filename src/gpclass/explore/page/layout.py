@@ -44,7 +44,7 @@ class Control:
 
 
 class Layout:
-    """All widgets by name, and the map of the evidence."""
+    """The widgets of the page by name, and the plot of the evidence over two hyperparameters."""
 
     def __init__(self, starts: list[str]) -> None:
         from bokeh.models import Button, CustomJSTickFormatter, Div, Range1d
@@ -79,7 +79,7 @@ class Layout:
         return parts
 
     def show(self, state: PageState, path: Any = ()) -> None:
-        """Set all widgets to a state; those that do not apply are hidden. ``path`` holds the thetas of learning."""
+        """Show a state in the widgets, and hide those that do not apply; ``path`` has the thetas of learning."""
         _set(self["start"], value=state.origin)
         for control in self.controls.values():
             _set(control.widget, **control.show(state))

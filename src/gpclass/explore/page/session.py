@@ -1,4 +1,4 @@
-"""One open page: its state, and the reactions to its widgets."""
+"""The session of one browser tab: its state, and what happens when a widget is used."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Session:
             self.quiet = False
 
     def paint(self, found: Scene) -> None:
-        """Draw a scene."""
+        """Show the pictures, the boundaries and the messages of a computed scene."""
         self.shown = found
         self.canvas.show(found)
         self.painted += 1
@@ -145,7 +145,7 @@ class Session:
         self.worker.submit(parts, show, ended)
 
     def stop(self) -> None:
-        """Cancel what is running."""
+        """Cancel the computation that a button started."""
         self.layout["stop"].disabled = True
         if self.worker.cancel():
             self.layout.say("Stopped.")
