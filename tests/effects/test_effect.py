@@ -118,7 +118,7 @@ def test_errors_and_warnings(clf, iris):
     for wrong in ("height", 3, 1.5, (0, 1, 2)):
         with pytest.raises(ValueError, match="features"):
             clf.effect(X, wrong)
-    with pytest.raises(ValueError, match="kind='mean' is not possible, expected 'probability' or 'latent'"):
+    with pytest.raises(ValueError, match="kind='mean' is not valid: expected 'probability' or 'latent'"):
         clf.effect(X, 0, kind="mean")
     with pytest.raises(ValueError, match=r"percentiles=.* two increasing numbers"):
         clf.effect(X, 0, percentiles=(0.9, 0.1))
