@@ -21,6 +21,7 @@ from gpclass.learning.ladder import FIRST_ROWS
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem
 from gpclass.learning.strategies import METHODS, SEVERAL, Case, Task, refusal
+from gpclass.likelihoods import OrderWarning
 from gpclass.parameters import (
     AUTO,
     LIKELIHOODS,
@@ -155,8 +156,10 @@ def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
             "The multinomial probit supports neither inducing inputs nor weights that are not small whole numbers: the "
             "softmax likelihood is used (give likelihood='logit' to avoid this warning).",
             UserWarning,
-            stacklevel=6,
+            stacklevel=5,
         )
+    if sentence := likelihood.caution(getattr(clf.likelihood, "order", None) or training.order):
+        warnings.warn(sentence, OrderWarning, stacklevel=5)
     labels: Any = training.codes
     if training.data is None and case.likelihood in SEVERAL:
         labels = label_weights(training.codes, n_classes, weight)

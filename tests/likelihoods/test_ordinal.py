@@ -239,8 +239,9 @@ class TestOrder:
         assert restored.likelihood_ == typed.likelihood_
 
     def test_texts_in_sorted_order_are_announced(self):
-        with pytest.warns(OrderWarning, match="'best' < 'fair' < 'good' < 'poor'"):
+        with pytest.warns(OrderWarning, match="'best' < 'fair' < 'good' < 'poor'") as caught:
             self.fit(lambda y: y)
+        assert [each.filename for each in caught] == [__file__]  # once, at the call of fit
 
     def test_a_class_that_the_order_lacks(self):
         with pytest.raises(ValueError, match="lacks the label 'best'"):

@@ -30,6 +30,10 @@ class LikelihoodBase(Likelihood):
         """Return the label y of each class, or None if labels are rows of weights, one per class."""
         return None
 
+    def caution(self, known: Any) -> str:
+        """Return what to warn of when the order of the classes is ``known`` or None; '' for nothing."""
+        return ""
+
     @property
     def theta(self) -> Array:
         """Return the logarithms of the free parameters."""

@@ -8,7 +8,6 @@ l = b_c - f and u = b_{c+1} - f, its cumulants give all derivatives of log p = l
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -77,10 +76,6 @@ class Ordinal(BinaryLikelihood):
         """Return the likelihood of these classes, sorted; ``order`` is used if the likelihood has none."""
         names = np.asarray(classes).tolist()
         order, n = self.order or order, len(names)
-        if not order and n > 2 and isinstance(names[0], str):
-            text = f"The classes are texts in sorted order, {' < '.join(map(repr, names))}"
-            advice = "give Ordinal(order=[...]), labels of an ordered categorical type, or numbers"
-            warnings.warn(f"{text}: {advice}.", OrderWarning, stacklevel=9)
         order = tuple(name for name in order or names if name in names)
         if missing := set(names).difference(order):
             raise ValueError(f"The order {list(order)} lacks the label {missing.pop()!r}: give all classes.")
@@ -89,6 +84,15 @@ class Ordinal(BinaryLikelihood):
         if len(widths) != n - 2:
             raise ValueError(f"widths has {len(widths)} numbers for {n} classes, expected {n - 2}.")
         return replace(self, order=order if n > 2 else names, widths=widths)
+
+    def caution(self, known: Any) -> str:
+        """Return a sentence if the classes are texts in sorted order, because their order is not known; else ''."""
+        if known or len(self.order) < 3 or not isinstance(self.order[0], str):
+            return ""
+        return (
+            f"The classes are texts in sorted order, {' < '.join(map(repr, self.order))}: give "
+            "likelihood=Ordinal(order=[...]) or labels of an ordered categorical type."
+        )
 
     @property
     def labels(self) -> tuple[float, ...]:
