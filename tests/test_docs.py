@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import doctest
+import importlib
+import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -11,6 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES = [*TOP, *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)]
 BLOCK = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -48,14 +52,47 @@ def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
     for listing in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
         targets += [f"{line}.md" for line in listing.splitlines() if line and not line.startswith(":")]
-    made = ("gallery/index.md", "../gallery/index.rst")  # by sphinx-gallery
+    made = ("gallery/index.md", "gallery/index.rst", "../gallery/index.rst")  # by sphinx-gallery
     missing = [target for target in targets if target not in made and not (page.parent / target).exists()]
     assert not missing
 
 
-def test_every_page_is_in_the_table_of_contents():
-    listed = set(re.findall(r"^guide/\w+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE))
-    assert listed == {f"guide/{page.stem}" for page in (ROOT / "docs" / "guide").glob("*.md")}
+def entries(page: Path) -> list[str]:
+    """Return the pages that the tables of contents of a page list, with their path from docs/."""
+    listings = re.findall(r"```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    names = [
+        line for listing in listings for line in listing.splitlines() if line and not line.startswith(":")
+    ]
+    return [os.path.relpath(page.parent / name, DOCS) for name in names]
+
+
+def test_every_page_is_listed_once():
+    listed = [entry for page in DOCS.rglob("*.md") if "_build" not in page.parts for entry in entries(page)]
+    pages = [
+        str(page.relative_to(DOCS).with_suffix("")) for page in (*DOCS.glob("*.md"), *DOCS.glob("guide/*.md"))
+    ]
+    assert sorted(listed) == sorted({*pages, "gallery/index"} - {"index"})
+
+
+def test_the_sidebar_is_short():
+    assert len(entries(DOCS / "index.md")) <= 28
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub and MyST make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_a_heading(page):
+    links = re.findall(r"\]\(([^)#:\s]*)#([^)]*)\)", page.read_text("utf-8"))
+    targets = [(page.parent / name if name else page, anchor) for name, anchor in links]
+    missing = [
+        (str(to), anchor) for to, anchor in targets if to.suffix == ".md" and anchor not in anchors(to)
+    ]
+    assert not missing
 
 
 def test_tests_and_files_that_pages_name_exist():
@@ -70,12 +107,35 @@ def test_tests_and_files_that_pages_name_exist():
             assert (ROOT / name).exists(), f"{page.name} names {name}"
 
 
-def test_modules_that_the_reference_lists_exist():
-    listed = re.findall(r"^   (gpclass[\w.]*)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE)
-    assert listed
+def test_names_that_the_reference_lists_exist():
+    text = "".join(page.read_text("utf-8") for page in (DOCS / "api.md", DOCS / "guide" / "extending.md"))
+    listed = re.findall(r"^   (gpclass\.[\w.]*)$", text, re.MULTILINE)
+    assert len(listed) > 100
     for name in listed:
-        path = ROOT / "src" / name.replace(".", "/")
-        assert path.with_suffix(".py").exists() or (path / "__init__.py").exists(), name
+        assert pkgutil.resolve_name(name) is not None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "active",
+        "comparison",
+        "effects",
+        "evidence",
+        "inference",
+        "likelihoods",
+        "mcmc",
+        "plotting",
+        "sampling",
+        "sparse",
+        "testing",
+    ],
+)
+def test_what_a_module_exports_is_in_the_reference(name):
+    text = "".join(page.read_text("utf-8") for page in (DOCS / "api.md", DOCS / "guide" / "extending.md"))
+    listed = set(re.findall(r"^   gpclass\.(?:\w+\.)*(\w+)$", text, re.MULTILINE))
+    exported = importlib.import_module(f"gpclass.{name}").__all__
+    assert {each for each in exported if not each.isupper() or len(each) < 4} <= listed  # constants excepted
 
 
 @pytest.mark.parametrize(
