@@ -1,11 +1,13 @@
 """Draw the pictures of the pages about methods, each for a light and for a dark page.
 
-Writes docs/images/method_*_light.png and method_*_dark.png, and those of examples/exercise.py. Backgrounds are
-transparent. Arguments choose pictures by name: laplace, ep, variational, mcmc, dirichlet, exercise.
+Writes docs/images/method_*_light.png and method_*_dark.png, those of examples/exercise.py, and what that script prints
+into docs/guide/exercise.md. Backgrounds are transparent. Arguments choose pictures by name: laplace, ep, variational,
+mcmc, dirichlet, exercise.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -225,12 +227,22 @@ PICTURES: tuple[Callable[[], Any], ...] = (laplace, ep, variational, mcmc, diric
 
 
 def exercise() -> None:
-    """Draw the figures of the exercise."""
+    """Draw the figures of the exercise, and write what each step prints into its page."""
     sys.path.insert(0, str(ROOT / "examples"))
     import exercise
 
     split = exercise.interval()
     fitted, blocks = exercise.fit(split), exercise.vary_blocks(split)
+    page = ROOT / "docs" / "guide" / "exercise.md"
+    text = page.read_text(encoding="utf-8")
+    for step in exercise.report(split, fitted, blocks):
+        text = re.sub(
+            rf"```text\n{step[0]}\. .*?```",
+            lambda _, step=step: f"```text\n{step}\n```",
+            text,
+            flags=re.DOTALL,
+        )
+    page.write_text(text, encoding="utf-8")
     for theme in THEMES:
         path = FOLDER / "exercise.png"
         for made in exercise.pictures(split, fitted, blocks, path, **themed(theme)):
