@@ -59,7 +59,9 @@ def light_and_dark(block: Any, block_vars: Any, gallery_conf: Any) -> str:
         for file, kind in ((path, "only-light"), (dark, "only-dark")):
             at = file.removeprefix(str(gallery_conf["src_dir"]))
             alt = str(block_vars["target_file"]).rsplit("/", 1)[-1].removeprefix("plot_").removesuffix(".py")
-            markup.append(f".. image:: {at}\n   :alt: {alt}\n   :class: sphx-glr-single-img {kind}\n   :width: {width}px\n")
+            markup.append(
+                f".. image:: {at}\n   :alt: {alt}\n   :class: sphx-glr-single-img {kind}\n   :width: {width}px\n"
+            )
     plt.close("all")
     return "\n".join(["", *markup, ""])
 

@@ -13,7 +13,8 @@ from gpclass.mcmc import MCMC
 from gpclass.plotting import ComparisonDisplay
 
 # %%
-# A hundred rows to learn from, and a thousand to score the probabilities on. Every method learns its own hyperparameters.
+# A hundred rows to learn from, and a thousand to score the probabilities on. Every method learns its own
+# hyperparameters.
 
 X, y = make_moons(100, noise=0.3, random_state=1)
 X_test, y_test = make_moons(1000, noise=0.3, random_state=2)

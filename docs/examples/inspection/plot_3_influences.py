@@ -22,7 +22,8 @@ flower = [5.2, 1.65]
 print(found)
 
 # %%
-# Lines lead to the eight rows with the largest shares, thicker for larger ones. Their labels are not all the same: rows of both kinds are near.
+# Lines lead to the eight rows with the largest shares, thicker for larger ones. Their labels are not all the
+# same: rows of both kinds are near.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.6, 4.0), width_ratios=[3, 2], layout="constrained")
 colours = {1: "#D55E00", 2: "#0072B2"}
@@ -43,7 +44,10 @@ axes[1].set_title(f"p(virginica) = {model.predict_proba([flower])[0, 1]:.2f}")
 plt.show()
 
 # %%
-# A flower that resembles none has no such rows: nearly the whole prior variance is left, and the prediction is the prior's.
+# A flower that resembles none has no such rows: nearly the whole prior variance is left, and the prediction
+# is the prior's.
 
 (far,) = model.influences([[10.0, 0.5]], n=2)
-print(f"{far.variance_left:.0%} of the prior variance is left, against {found.variance_left:.0%} for the first flower")
+print(
+    f"{far.variance_left:.0%} of the prior variance is left, against {found.variance_left:.0%} for the first flower"
+)

@@ -29,7 +29,9 @@ pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "label": y}).to_parquet(path)
 
 kernel = 4.0 * RBF([1.0, 1.0])
 full = GaussianProcessClassifier(kernel, inducing=80, random_state=0).fit(str(path), "label")
-few = GaussianProcessClassifier(kernel, random_state=0).fit(pd.DataFrame(X[:500], columns=["a", "b"]), y[:500])
+few = GaussianProcessClassifier(kernel, random_state=0).fit(
+    pd.DataFrame(X[:500], columns=["a", "b"]), y[:500]
+)
 report = full.base_estimator_.inducing
 print(f"{report.n_rows} rows, {report.n_inducing} inducing inputs, {report.passes} passes over the file")
 

@@ -14,8 +14,8 @@ from gpclass.kernels import RBF
 from gpclass.plotting import PredictiveContourDisplay
 
 # %%
-# A pool of 300 rows without labels. Every run begins with six labels and asks for one at a time: at random, or
-# where the label has the largest mutual information with the latent function (BALD).
+# A pool of 300 rows without labels. Every run begins with six labels and asks for one at a time: at random,
+# or where the label has the largest mutual information with the latent function (BALD).
 
 
 def run(seed, informative, n_labels=32):
@@ -34,14 +34,16 @@ def run(seed, informative, n_labels=32):
 
 
 # %%
-# On the left the mean log loss of four runs. On the right one of them: the labels lie along the boundary and where the model
-# would know little otherwise.
+# On the left the mean log loss of four runs. On the right one of them: the labels lie along the boundary and
+# where the model would know little otherwise.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
 for name, informative, line in (("at random", False, "--"), ("most informative", True, "-")):
     runs = [run(seed, informative) for seed in range(4)]
-    axes[0].plot(range(6, 33), np.mean([losses for losses, *_ in runs], axis=0), line, color="#0072B2", label=name)
-axes[0].set(xlabel="number of labels", ylabel="log loss on 400 test rows", title="Choosing pays")
+    axes[0].plot(
+        range(6, 33), np.mean([losses for losses, *_ in runs], axis=0), line, color="#0072B2", label=name
+    )
+axes[0].set(xlabel="number of labels", ylabel="mean of four runs", title="Log loss on other rows")
 axes[0].legend()
 _, model, X, y = runs[0]
 PredictiveContourDisplay.from_estimator(model, X, y, ax=axes[1], eps=0.5, legend=False)

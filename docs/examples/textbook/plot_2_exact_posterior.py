@@ -2,7 +2,7 @@
 The exact posterior beside its approximations
 =============================================
 
-Draws from the prior, accepted with the probability of the labels, are exact. They show what Gaussian approximations miss.
+Draws from the prior, accepted with the probability of the labels, are exact. They show what approximations miss.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,8 @@ exact = posterior_by_rejection(Probit(), kernel(X), y.astype(float), 20_000, rng
 print(f"{exact.acceptance_rate:.1%} of the proposals were accepted; log evidence {exact.log_mass:.3f}")
 
 # %%
-# The rate of acceptance is the evidence. EP's is close, that of Laplace's method is too small, and that of variational inference
-# is a lower bound.
+# The rate of acceptance is the evidence. EP's is close, that of Laplace's method is too small, and that of
+# variational inference is a lower bound.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.6), sharey=True, layout="constrained")
 f = np.linspace(-18.0, 22.0, 300)
@@ -42,5 +42,5 @@ axes[1].legend()
 plt.show()
 
 # %%
-# The posterior is skewed: the label excludes one side only. Laplace's Gaussian is centred at the mode, which is too close to zero.
-# EP has the mean and the variance nearly right, and these determine the prediction.
+# The posterior is skewed: the label excludes one side only. Laplace's Gaussian is centred at the mode, which
+# is too close to zero. EP has the mean and the variance nearly right, and these determine the prediction.
