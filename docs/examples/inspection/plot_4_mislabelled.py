@@ -19,7 +19,7 @@ X, truth = make_moons(240, noise=0.15, random_state=0)
 wrong = rng.choice(240, 12, replace=False)
 y = truth.copy()
 y[wrong] = 1 - y[wrong]
-model = GaussianProcessClassifier("rbf", random_state=0).fit(X, y)
+model = GaussianProcessClassifier("rbf-shared", random_state=0).fit(X, y)
 
 # %%
 # The twelve rows whose own label is least probable, with leave-one-out probabilities that cost nothing extra.

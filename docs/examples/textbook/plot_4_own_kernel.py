@@ -49,9 +49,8 @@ print(f"accuracy on 80 other sequences: {model.score(X[80:], y[80:]):.2f}")
 # %%
 # Sequences with the motif resemble each other (left). Those not used in the fit are on the right.
 
-order = np.argsort(y[:80], kind="stable")
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), width_ratios=[1, 1.2], layout="constrained")
-axes[0].imshow(Pieces()([X[i] for i in order]), cmap="cividis", vmin=0.0, vmax=0.4)
+axes[0].imshow(Pieces()([*X[:80:2], *X[1:80:2]]), cmap="cividis", vmin=0.0, vmax=0.4)
 axes[0].set(title="similarity", xticks=[20, 60], xticklabels=["random", "motif"], yticks=[])
 p = [model.predict_proba(X[80 + label :: 2])[:, 1] for label in (0, 1)]
 axes[1].hist(p, bins=np.linspace(0.0, 1.0, 11), label=["random", "motif"])
