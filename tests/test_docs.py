@@ -139,7 +139,7 @@ def test_what_a_module_exports_is_in_the_reference(name):
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "docs" / "examples").glob("plot_*.py")), ids=lambda path: path.stem
+    "path", sorted((ROOT / "docs" / "examples").glob("*/plot_*.py")), ids=lambda path: path.stem
 )
 def test_scripts_of_the_gallery_are_short_and_explained(path):
     text = path.read_text("utf-8")

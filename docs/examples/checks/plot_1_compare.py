@@ -2,18 +2,31 @@
 Which method? Compare them
 ==========================
 
-Several methods on the same rows, beside classifiers of scikit-learn, with the findings in words.
+All methods on the same rows, beside classifiers of scikit-learn, with the findings in words.
 """
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import make_moons
 
 from gpclass import compare
+from gpclass.mcmc import MCMC
 from gpclass.plotting import ComparisonDisplay
+
+# %%
+# A hundred rows to learn from, and a thousand to score the probabilities on. Every method learns its own
+# hyperparameters.
 
 X, y = make_moons(100, noise=0.3, random_state=1)
 X_test, y_test = make_moons(1000, noise=0.3, random_state=2)
-methods = ("laplace", "ep", "vi", "sklearn-gp", "logistic-regression", "gradient-boosting")
+methods = {
+    "Laplace": "laplace",
+    "EP": "ep",
+    "VI": "vi",
+    "Dirichlet": "dirichlet",
+    "MCMC": MCMC(n_draws=300),
+    "logistic regression": "logistic-regression",
+    "gradient boosting": "gradient-boosting",
+}
 result = compare(X, y, methods=methods, X_test=X_test, y_test=y_test, random_state=0)
 for sentence in result.findings:
     print(sentence)
@@ -24,7 +37,7 @@ for sentence in result.findings:
 result
 
 # %%
-# And the figure: log loss, log evidence where there is one, and calibration.
+# And the figure: log loss, log evidence where it exists, and calibration.
 
 ComparisonDisplay(result).plot()
 plt.show()
