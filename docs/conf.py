@@ -41,10 +41,8 @@ default_role = "py:obj"  # `compare` in a docstring links to its page
 nitpicky = True  # a name in a docstring that leads nowhere is an error
 nitpick_ignore_regex = [
     ("py:class", ".*"),  # bases
-    (
-        "py:obj",
-        r"(sklearn|scipy)\..*|([\w.]+\.)?[A-Z_]+",
-    ),  # other packages, and constants beside the docstring
+    ("py:obj", r"(sklearn|scipy)\..*"),
+    ("py:obj", r"([\w.]+\.)?[A-Z_]+"),  # constants beside the docstring
 ]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "  # what is copied are the commands, without prompts and output
 copybutton_prompt_is_regexp = True
@@ -84,6 +82,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "furo"
+pygments_dark_style = "github-dark"
 html_title = f"gpclass {release}"
 
 
