@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import logging
 import re
 import sys
 from pathlib import Path
@@ -82,7 +83,6 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "furo"
-pygments_dark_style = "github-dark"
 html_title = f"gpclass {release}"
 
 
@@ -180,7 +180,13 @@ def link_names(app: Any, doctree: nodes.document) -> None:
         literal.replace_self(link)
 
 
+def quieten(app: Any) -> None:
+    """Undo the logging of everything that a package of colours of the theme turns on."""
+    logging.getLogger().setLevel(logging.WARNING)
+
+
 def setup(app: Any) -> None:
+    app.connect("builder-inited", quieten, priority=100)  # before the gallery
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", escape_formulas, priority=100)  # before numpydoc
     app.connect("doctree-read", link_names)

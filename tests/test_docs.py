@@ -152,3 +152,18 @@ def test_the_page_of_combinations_is_that_of_the_table():
     command = [sys.executable, str(ROOT / "docs" / "combinations.py"), "--check"]
     environment = {"PYTHONPATH": str(ROOT / "src")}
     assert subprocess.run(command, env=environment).returncode == 0, "run: python docs/combinations.py"
+
+
+@pytest.mark.parametrize("study", ["bayes", "defaults", "multiclass"])
+def test_a_study_replaces_its_own_section_only(study, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "studies"))
+    sections = importlib.import_module("sections")
+    source = (ROOT / "studies" / f"{study}.py").read_text("utf-8")
+    title = re.search(r'^TITLE = "(.+)"$', source, re.MULTILINE)[1]
+    page = sections.PAGE.read_text("utf-8")
+    before, rest = page.split(f"## {title}\n")
+    new = sections.replaced(page, title, "### New\n\nA \\1 body.\n")
+    after = "\n## " + rest.split("\n## ", 1)[1]
+    assert new == f"{before}## {title}\n\n### New\n\nA \\1 body.\n{after}"
+    with pytest.raises(ValueError, match="0 sections"):
+        sections.replaced(page, "No such study", "")
