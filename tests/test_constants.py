@@ -14,12 +14,12 @@ LEARNING = (
     "ladder",
     "maximise",
     "problem",
-    "levels",
+    "run",
     "loo",
     "passes",
     "strategies",
 )
-SPARSE = ("objective", "settings", "work")
+SPARSE = ("settings", "work")
 FILES = [
     *(SOURCE / "learning" / f"{name}.py" for name in LEARNING),
     *(SOURCE / "sparse" / f"{name}.py" for name in SPARSE),

@@ -19,7 +19,7 @@ from gpclass.evidence.check import check_approximation, check_draws
 from gpclass.evidence.importance import MOST_VALUES
 from gpclass.kernels import matrix
 from gpclass.learning.fitted import FittedModel, left_out
-from gpclass.learning.levels import POOL_ROWS, engine_of
+from gpclass.learning.run import POOL_ROWS, engine_of
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 from gpclass.priors.basis import Basis, make_basis
