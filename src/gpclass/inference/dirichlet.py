@@ -122,12 +122,6 @@ class Targets:
         linear = labels * (self.own * self.high) + rest * (self.other * self.low)
         return Sites(linear - tau * offset, tau)
 
-    def of_class(self, c: int, n_classes: int) -> tuple[Array, Array]:
-        """Return the precisions and targets in all classes of a row of class c."""
-        tau, target = np.full(n_classes, self.low), np.full(n_classes, self.other)
-        tau[c], target[c] = self.high, self.own
-        return tau, target
-
     def log_density(self, counts: Array, offset: Array) -> float:
         """Return the log density of all targets for latent functions equal to the constants ``offset``."""
         own = np.log(self.high / (2.0 * np.pi)) - self.high * (self.own - offset) ** 2

@@ -113,8 +113,8 @@ class Problem:
         """The kernel of each class, or the one kernel."""
         return list(self.kernel.kernels) if isinstance(self.kernel, CompoundKernel) else [self.kernel]
 
-    def prior(self, *, last: bool = False) -> Prior:
-        """Return the prior with its own buffers; ``last`` is for a posterior that needs no gradient."""
+    def prior(self) -> Prior:
+        """Return the prior with its own buffers."""
         if self.y.ndim == 1:
             if self.Z is None:
                 return DensePrior(self.kernel, self.X)
@@ -134,7 +134,7 @@ class Problem:
         # With hard labels the sites of a row differ in precision only in its own class.
         hard = bool((np.count_nonzero(self.y, axis=1) == 1).all())
         shared = self.closed and len(kernels) == 1 and hard
-        return DensePrior(kernels, self.X, n_classes, shared=shared, single=last)
+        return DensePrior(kernels, self.X, n_classes, shared=shared)
 
     @np.errstate(**BEYOND)
     def infer(self, prior: Prior, init: AnySites | None) -> Result:

@@ -252,7 +252,7 @@ def _with_inputs(settings: Any, X: Any, rng: np.random.Generator, problem: Probl
 
 def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
     """Return the model at the hyperparameters of the problem."""
-    prior = problem.prior(last=True)
+    prior = problem.prior()
     result = problem.infer(prior, init)
     loo = problem.likelihood.log_predict(*left_out(problem, result))
     posterior: Any = prior.posterior(result.conditioned)

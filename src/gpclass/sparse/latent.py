@@ -6,7 +6,7 @@ r_i = k(x_i, x_i) - a_iᵀ a_i (`priors.basis`). For q(u) = N(mu, P⁻¹) of eac
     m_i = a_iᵀ mu,     v_i = r_i + s_i,     s_i = a_iᵀ P⁻¹ a_i.
 
 Row i acts on u only through a site on a_iᵀ u of precision h_i and slope g_i = nu_i - h_i m_i. Without that site, as in
-`priors.base.remove_share`, s_i becomes s_i / (1 - h_i s_i) and m_i falls by g_i times that; r_i does not
+`priors.base.cavity`, s_i becomes s_i / (1 - h_i s_i) and m_i falls by g_i times that; r_i does not
 depend on the label.
 
 Work on rows x M is in the precision of ``T``, and in single precision without tiny numbers (`core.linalg.drop_tiny`).
@@ -25,7 +25,7 @@ from gpclass.core.linalg import drop_tiny, gram, matmul, single, times_lower_tra
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Rows
 from gpclass.kernels import diag, matrix
-from gpclass.priors.base import remove_share
+from gpclass.priors.base import cavity
 
 TILE = 1 << 20  # maximum number of entries of an array in a tile
 
@@ -120,7 +120,7 @@ class Marginals:
         known = _row_squares(self.A)[:, None]
         # At a fixed point P is at least I + h a aᵀ, which bounds aᵀ P⁻¹ a; this is enforced before convergence too.
         forms = np.minimum(self.forms, known / (1.0 + np.maximum(h, 0.0) * known))
-        mean, var = remove_share(self.mean, forms, g, 1.0 - h * forms, np.maximum(copies, 1.0)[:, None])
+        mean, var = cavity(self.mean, forms, g, 1.0 - h * forms, np.maximum(copies, 1.0)[:, None])
         return mean, self.residual[:, None] + var
 
 
