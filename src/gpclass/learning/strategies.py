@@ -60,76 +60,71 @@ class Case:
 
 
 # Why a case is not possible, and the options of all such cases.
-RULES: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
-    (
-        "Dirichlet classification has the softmax likelihood, for two classes as well: leave likelihood at its "
-        "default, or give likelihood='softmax'",
-        {"method": ("dirichlet",), "likelihood": ("two classes", "multiprobit")},
-    ),
-    (
-        "Dirichlet classification has its own targets for all classes together: use multi_class='joint'",
-        {"method": ("dirichlet",), "combine": ("one_vs_rest", "one_vs_one")},
-    ),
-    (
-        "Dirichlet classification learns its hyperparameters or keeps them: use hyperparameters='learn'",
-        {"method": ("dirichlet",), "hyperparameters": ("sample",)},
-    ),
-    (
-        "EP of three classes or more in one model needs likelihood='multiprobit' (or 'probit'): softmax has no "
-        "closed tilted moments",
-        {"method": ("ep",), "likelihood": ("softmax",)},
-    ),
-    (
-        "Sampled hyperparameters need inference='mcmc' or an approximation, not rejection",
-        {"method": ("rejection",), "hyperparameters": ("sample",)},
-    ),
-    (
-        "Hyperparameters are sampled for two classes at a time: use multi_class='one_vs_rest'",
-        {"hyperparameters": ("sample",), "likelihood": SEVERAL},
-    ),
-    (
-        "Sampling needs one kernel for all classes, not a CompoundKernel",
-        {"method": SAMPLING, "kernel": ("per class",)},
-    ),
-    (
-        "Sampling f needs all rows in memory: use an approximation, or inducing=None",
-        {"method": SAMPLING, "rows": ("inducing", "passes")},
-    ),
-    (
-        "Sampling the hyperparameters needs all rows in memory: use hyperparameters='learn', or inducing=None",
-        {"hyperparameters": ("sample",), "rows": ("inducing", "passes")},
-    ),
-    (
-        "Passes over rows that are not in memory need inference='vi' or 'dirichlet'",
-        {"method": ("laplace", "ep", "custom"), "rows": ("passes",)},
-    ),
-    (
-        "Inducing inputs for three classes or more in one model need inference='vi' or 'dirichlet': use one, or "
-        "multi_class='one_vs_rest'",
-        {"method": ("laplace", "ep", "custom"), "rows": ("inducing",), "likelihood": SEVERAL},
-    ),
-    (
-        "The multinomial probit has no form with inducing inputs: use likelihood='softmax' (or 'logit'), or "
-        "multi_class='one_vs_rest'",
-        {"likelihood": ("multiprobit",), "rows": ("inducing", "passes")},
-    ),
-    (
-        "Inducing inputs need one kernel for all classes: give one kernel, or use inducing=None",
-        {"kernel": ("per class",), "rows": ("inducing", "passes")},
-    ),
-    (
-        "Inducing inputs need rows of numbers: use inducing=None for structured inputs",
-        {"inputs": ("structured",), "rows": ("inducing", "passes")},
-    ),
-    (
-        "Rows that are not in memory are fitted in one model: use multi_class='joint'",
-        {"combine": ("one_vs_rest", "one_vs_one"), "rows": ("passes",)},
-    ),
-    (
-        "A likelihood with a latent function for each class needs multi_class='joint'",
-        {"combine": ("one_vs_rest", "one_vs_one"), "likelihood": SEVERAL},
-    ),
-)
+RULES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "Dirichlet classification has the softmax likelihood, for two classes as well: leave likelihood at its "
+    "default, or give likelihood='softmax'": {
+        "method": ("dirichlet",),
+        "likelihood": ("two classes", "multiprobit"),
+    },
+    "Dirichlet classification has its own targets for all classes together: use multi_class='joint'": {
+        "method": ("dirichlet",),
+        "combine": ("one_vs_rest", "one_vs_one"),
+    },
+    "Dirichlet classification learns its hyperparameters or keeps them: use hyperparameters='learn'": {
+        "method": ("dirichlet",),
+        "hyperparameters": ("sample",),
+    },
+    "EP of three classes or more in one model needs likelihood='multiprobit' (or 'probit'): softmax has no "
+    "closed tilted moments": {"method": ("ep",), "likelihood": ("softmax",)},
+    "Sampled hyperparameters need inference='mcmc' or an approximation, not rejection": {
+        "method": ("rejection",),
+        "hyperparameters": ("sample",),
+    },
+    "Hyperparameters are sampled for two classes at a time: use multi_class='one_vs_rest'": {
+        "hyperparameters": ("sample",),
+        "likelihood": SEVERAL,
+    },
+    "Sampling needs one kernel for all classes, not a CompoundKernel": {
+        "method": SAMPLING,
+        "kernel": ("per class",),
+    },
+    "Sampling f needs all rows in memory: use an approximation, or inducing=None": {
+        "method": SAMPLING,
+        "rows": ("inducing", "passes"),
+    },
+    "Sampling the hyperparameters needs all rows in memory: use hyperparameters='learn', or inducing=None": {
+        "hyperparameters": ("sample",),
+        "rows": ("inducing", "passes"),
+    },
+    "Passes over rows that are not in memory need inference='vi' or 'dirichlet'": {
+        "method": ("laplace", "ep", "custom"),
+        "rows": ("passes",),
+    },
+    "Inducing inputs for three classes or more in one model need inference='vi' or 'dirichlet': use one, or "
+    "multi_class='one_vs_rest'": {
+        "method": ("laplace", "ep", "custom"),
+        "rows": ("inducing",),
+        "likelihood": SEVERAL,
+    },
+    "The multinomial probit has no form with inducing inputs: use likelihood='softmax' (or 'logit'), or "
+    "multi_class='one_vs_rest'": {"likelihood": ("multiprobit",), "rows": ("inducing", "passes")},
+    "Inducing inputs need one kernel for all classes: give one kernel, or use inducing=None": {
+        "kernel": ("per class",),
+        "rows": ("inducing", "passes"),
+    },
+    "Inducing inputs need rows of numbers: use inducing=None for structured inputs": {
+        "inputs": ("structured",),
+        "rows": ("inducing", "passes"),
+    },
+    "Rows that are not in memory are fitted in one model: use multi_class='joint'": {
+        "combine": ("one_vs_rest", "one_vs_one"),
+        "rows": ("passes",),
+    },
+    "A likelihood with a latent function for each class needs multi_class='joint'": {
+        "combine": ("one_vs_rest", "one_vs_one"),
+        "likelihood": SEVERAL,
+    },
+}
 
 
 def refusal(case: Case) -> str | None:
@@ -142,7 +137,7 @@ def refusal(case: Case) -> str | None:
     >>> refusal(Case("vi", "softmax", rows="passes")) is None
     True
     """
-    refused = (why for why, when in RULES if all(getattr(case, name) in when[name] for name in when))
+    refused = (why for why, when in RULES.items() if all(getattr(case, name) in when[name] for name in when))
     return next(refused, None)
 
 
