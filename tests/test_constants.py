@@ -19,7 +19,7 @@ LEARNING = (
     "passes",
     "strategies",
 )
-SPARSE = ("settings", "work")
+SPARSE = ("settings",)
 FILES = [
     *(SOURCE / "learning" / f"{name}.py" for name in LEARNING),
     *(SOURCE / "sparse" / f"{name}.py" for name in SPARSE),

@@ -16,7 +16,6 @@ from gpclass.data.rows import Data, Rows
 from gpclass.data.source import Source
 from gpclass.kernels import default_kernel, named_kernel, settable, takes_vectors, warps
 from gpclass.kernels.warped import Warp
-from gpclass.labels import Encode, label_weights
 from gpclass.learning.ladder import FIRST_ROWS
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem
@@ -34,7 +33,15 @@ from gpclass.parameters import (
 from gpclass.sparse.settings import Inducing, inducing_of
 from gpclass.tables import read_inputs
 from gpclass.tables.encoder import encode_source
-from gpclass.validation import check_labels, check_weights, merge_copies, some_of_each, take
+from gpclass.validation import (
+    Encode,
+    check_labels,
+    check_weights,
+    label_weights,
+    merge_copies,
+    some_of_each,
+    take,
+)
 
 COMPARED = 1500  # number of latent values when methods are compared: VI takes a second or two
 MOST_CLASSES = 12  # up to this number of classes, joint VI is fast enough to be tried

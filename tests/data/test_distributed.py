@@ -32,7 +32,7 @@ from gpclass.data.distributed import files_on_dask, on_dask
 from gpclass.data.rows import Rows
 from gpclass.data.source import grouped
 from gpclass.data.sources import BlockSource, ParquetSource, as_source, is_dask
-from gpclass.labels import Encode
+from gpclass.validation import Encode
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")

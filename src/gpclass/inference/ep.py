@@ -26,8 +26,7 @@ import numpy as np
 from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Array, Result, Tilted
 from gpclass.core.registry import Method
-from gpclass.inference.fixed_point import Local, VarianceTerms, iterate
-from gpclass.inference.newton import ROUNDING, Curve
+from gpclass.inference.newton import ROUNDING, Curve, Local, VarianceTerms, iterate
 from gpclass.priors.base import Conditioned, Prior
 
 FARTHEST = 100.0  # longest step of a cavity mean, in units of its magnitude and standard deviation

@@ -24,8 +24,8 @@ from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 from gpclass.priors.basis import Basis, make_basis
 from gpclass.sparse.engine import Q, solved
-from gpclass.sparse.latent import Latent, Marginals
 from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
+from gpclass.sparse.sums import Latent, Marginals
 
 NEIGHBOURHOODS = 200  # number of neighbourhoods that are treated exactly
 NEIGHBOURS = 200  # number of rows in a neighbourhood

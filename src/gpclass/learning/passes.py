@@ -14,12 +14,11 @@ from gpclass.learning.ladder import State, ascend, begin, rungs
 from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import NO_HISTORY, Learned, Plan
 from gpclass.learning.problem import Problem, needs_eps, pose_classes
-from gpclass.learning.run import POOL_ROWS, Run, engine_of
+from gpclass.learning.run import POOL_ROWS, Run, allowed_gap, engine_of
 from gpclass.priors.basis import make_basis, process
 from gpclass.sparse.checkpoint import Checkpoint, identity_of
 from gpclass.sparse.engine import Fit, InducingReport, PassObjective, Q
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import allowed_gap
 
 EXACT_NATS = 1e-9  # tolerance of the bound per row if nothing is learned: seven digits
 

@@ -2,7 +2,7 @@
 
 Row i of class y has the targets and noise variances (t1, s1) in its own class and (t0, s0) in all others
 (`inference.dirichlet`), relative to prior means m_c. With whitened features a_i and residual variances r_i
-(`sparse.latent`), w0 = 1 / s0, w1 = 1 / s1, and for each class the sums over its rows, multiplied by their weights,
+(`sparse.sums`), w0 = 1 / s0, w1 = 1 / s1, and for each class the sums over its rows, multiplied by their weights,
 
     n_c = Σ 1,     u_c = Σ a_i,     G_c = Σ a_i a_iᵀ,     G = Σ_c G_c, u, n likewise,     R = Σ_i r_i,
 
@@ -30,8 +30,7 @@ from gpclass.core.protocols import Array, Likelihood
 from gpclass.inference.dirichlet import Targets
 from gpclass.priors.basis import Basis, pull_basis
 from gpclass.sparse.engine import Engine, Fit, Q, natural_step
-from gpclass.sparse.latent import Latent, working
-from gpclass.sparse.sums import Step, TargetRule
+from gpclass.sparse.sums import Latent, Step, TargetRule, working
 
 
 @dataclass(frozen=True, slots=True, eq=False)

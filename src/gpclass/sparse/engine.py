@@ -30,8 +30,7 @@ from gpclass.core.protocols import DIFFERENCE, Array, Evaluation, Info, Likeliho
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data, Rows
 from gpclass.priors.basis import Basis, make_basis, pull_basis
-from gpclass.sparse.latent import Latent, working
-from gpclass.sparse.sums import BoundRule, Step, Sums
+from gpclass.sparse.sums import BoundRule, Latent, Step, Sums, working
 
 MAX_PASSES = 50  # maximum number of passes at one theta; five or six are usual
 LEAST = 0.1  # lower bound on the eigenvalues of P, which are one for the prior

@@ -1,6 +1,6 @@
 """Leave-one-out probabilities with inducing inputs: from the sites, in one pass over the rows.
 
-Without the site of a row its latent value is normal with known mean and variance (`sparse.latent`). For Dirichlet
+Without the site of a row its latent value is normal with known mean and variance (`sparse.sums`). For Dirichlet
 classification the sites do not depend on q, and this is the posterior of the other rows. For the variational bound
 the sites of other rows would change a little without the row. With several classes the means respond with
 other precisions (`sparse.sums.BoundRule`), whose P takes one more pass.
@@ -20,8 +20,7 @@ from gpclass.data.rows import Additive, Rows
 from gpclass.inference.variational import response
 from gpclass.priors.basis import Basis
 from gpclass.sparse.engine import Engine, Q, latent_of
-from gpclass.sparse.latent import Latent, Marginals
-from gpclass.sparse.sums import BoundRule, Step
+from gpclass.sparse.sums import BoundRule, Latent, Marginals, Step
 
 
 @dataclass(slots=True, eq=False)
