@@ -69,13 +69,11 @@ def _average(likelihood: Any, part: Part, route: str, z: Array) -> Array:
     With one latent function and given the variance, the logarithm is a smooth function of the mean: with many draws it
     is evaluated on a grid and interpolated by cubic splines, at an error below 1e-5.
     """
-    mean, cov = part.mean, part.cov
-    if mean.ndim == 3:
-        L = likelihood.log_classes(mean + np.einsum("ncd,sd->nsc", symmetric_root(cov), z))
-    elif route == "monte_carlo":
-        L = likelihood.log_classes(mean + np.sqrt(cov)[:, None] * z)
+    mean = part.mean
+    if mean.ndim == 3 or route == "monte_carlo":
+        L = likelihood.log_classes(class_draws([part], [z]))
     else:
-        L = _many(likelihood, mean, cov, route)
+        L = _many(likelihood, mean, part.cov, route)
     return logsumexp(L, axis=1, b=part.weight[:, None])
 
 

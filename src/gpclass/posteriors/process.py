@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import matmul, matmul_transposed, matvec, times_lower_transposed
+from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed, matvec, single, times_lower_transposed
 from gpclass.core.memory import require_memory
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
@@ -221,7 +221,11 @@ class GaussianProcess(Process):
         own = [matmul_transposed(K, F) for F, K in zip(self.factors, cycle(Ks), strict=False)]
         common, root = [], self.root
         if root is not None:  # rows Tᵀ k for coupled functions, else T k, in the memory of K
-            common = [matmul(K, root) if self.coupled else times_lower_transposed(K, root) for K in Ks]
+            exact = root.dtype == float  # draws of effects have a root in single precision
+            common = [
+                matmul(K, root) if self.coupled else drop_tiny(times_lower_transposed(K, root))
+                for K in (Ks if exact else map(single, Ks))
+            ]
         base = [prior(kernel, X) for kernel in self.kernels]
         if common and not self.coupled:
             base = [whole - product(W, W) for whole, W in zip(base, common, strict=True)]
