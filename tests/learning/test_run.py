@@ -12,8 +12,11 @@ from scipy.special import expit, xlogy
 
 from gpclass import GaussianProcessClassifier
 from gpclass.data.rows import Rows
+from gpclass.inference import VI
 from gpclass.kernels import RBF
-from gpclass.learning.run import Work, entropy_of
+from gpclass.learning.maximise import Plan
+from gpclass.learning.problem import Problem
+from gpclass.learning.run import Run, entropy_of
 from gpclass.likelihoods import Probit
 from gpclass.priors.basis import greedy, make_basis
 from gpclass.sparse import Inducing
@@ -69,6 +72,11 @@ def rows(n=1500):
     return Rows(X, np.where(y == y.max(), 1.0, -1.0))
 
 
+def run_on(data, **settings):
+    problem = Problem(data.X, data.y, None, KERNEL, Probit(), VI())
+    return Run(problem, data, 1, Plan(), Inducing(**settings), np.random.default_rng(0))
+
+
 def fit_of(data, Z):
     return Engine(data, Probit(), dtype=np.float64).converge(make_basis(KERNEL, Z, 1e-9), tol=1e-6)
 
@@ -114,11 +122,8 @@ def test_a_smaller_gain_takes_more_work_and_ends_higher():
         ends.append((clf.base_estimator_.inducing, clf.log_marginal_likelihood_value_))
     (cheap, low), (dear, high) = ends
     assert cheap.n_inducing <= dear.n_inducing
-    work = Work(0.01, 1, closed=False, done=1.0)
-    assert (
-        work.of_pass(1500, cheap.n_inducing) * cheap.passes
-        < work.of_pass(1500, dear.n_inducing) * dear.passes
-    )
+    work = run_on(rows()).work_of_pass
+    assert work(1500, cheap.n_inducing) * cheap.passes < work(1500, dear.n_inducing) * dear.passes
     assert high > low
 
 
@@ -140,9 +145,10 @@ def test_the_entropy_of_labels_is_that_of_their_frequencies():
 
 
 def test_what_work_must_gain_is_a_share_of_the_entropy():
-    work = Work(0.01, 1, closed=False, done=100.0, entropy=0.5)
-    assert_allclose(work.needed(100.0, 2000), 0.01 * 0.5 * 2000)
-    assert_allclose(work.needed(300.0, 2000), 2.0 * work.needed(100.0, 2000))  # two doublings
+    run = run_on(rows(), gain=0.01)
+    run.work, run.entropy = 100.0, 0.5
+    assert_allclose(run.needed(100.0, 2000), 0.01 * 0.5 * 2000)
+    assert_allclose(run.needed(300.0, 2000), 2.0 * run.needed(100.0, 2000))  # two doublings
 
 
 def test_a_rare_class_is_learned_as_far_as_on_a_case_control_sample():

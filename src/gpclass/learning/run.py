@@ -2,8 +2,14 @@
 
 At the hyperparameters of earlier rungs, the number of inducing inputs is doubled as long as the leave-one-out score
 gains enough for the cost, with the new ones where the residual variance lowers the bound most. Then hyperparameters are
-learned as long as a step is worth its cost and the leave-one-out score does not fall. Gain and cost are compared at a
-fixed exchange rate (`Work`).
+learned as long as a step is worth its cost and the leave-one-out score does not fall.
+
+Gain and cost are compared at a fixed exchange rate. At most the entropy of the labels can be learned: n H nats, with
+H = -Σ_c p_c log p_c of the class frequencies p. Every doubling of the work so far must gain the fraction ``gain`` of
+that. So work that multiplies the total by 1 + s is done if it promises n H * gain * log2(1 + s) nats. With a rare class
+H is small, so that a few nats are enough. With q in closed form a pass costs the same for any number of functions, and
+the bound is the sum of theirs. Work is counted in pairs of inducing inputs per row, not in seconds, so that a fit gives
+the same result on every machine.
 
 The states here have their rows in ``data`` and inducing inputs ``Z``; their warm start is q, or the fit that found it.
 """
@@ -21,7 +27,7 @@ from gpclass.core.frequencies import class_counts
 from gpclass.core.optimisers import MAX_ITER
 from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
-from gpclass.inference.dirichlet import DEFAULT, Targets
+from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.ladder import Rung, State
 from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import Learned, Plan, is_clear
@@ -46,8 +52,7 @@ def engine_of(problem: Problem, data: Any, n_latents: int, dtype: Any, **options
     """Return the engine that passes over the data: variational, or Dirichlet classification in closed form."""
     if problem.closed:
         method: Any = problem.inference
-        targets = Targets.at(DEFAULT if method.eps is None else method.eps)
-        return Collapsed(data, targets, n_latents, dtype, **options)
+        return Collapsed(data, method.targets, n_latents, dtype, **options)
     return Engine(data, problem.likelihood, n_latents, dtype, **options)
 
 
@@ -69,12 +74,12 @@ class Run:
     passes: int = 0
     stage: str = ""  # name of the current stage, for progress
     started: float = field(default_factory=time.perf_counter)
-    work: Work = field(init=False)
+    work: float = field(init=False)  # work done so far, in pairs of inducing inputs per row
+    entropy: float = 0.0  # of a label, in nats
 
     def __post_init__(self) -> None:
         # Learning on a few rows without inducing inputs counts even if it is skipped.
-        start = START * float(min(self.settings.rows[0], self.data.n_rows)) ** 3
-        self.work = Work(self.settings.gain, self.n_latents, self.problem.closed, start)
+        self.work = START * float(min(self.settings.rows[0], self.data.n_rows)) ** 3
 
     def state(self, problem: Problem, data: Data | None, warm: Q | Fit | None = None) -> State:
         """Return a state with the inducing inputs of a problem, at its hyperparameters."""
@@ -89,8 +94,8 @@ class Run:
         engine = engine_of(problem, state.data, self.n_latents, np.dtype(self.settings.dtype).type)
 
         def gap() -> float:
-            cost = self.work.of_pass(state.n_rows, len(Z))
-            return min(self.work.needed(cost, state.n_rows), allowed_gap(state.n_rows))
+            cost = self.work_of_pass(state.n_rows, len(Z))
+            return min(self.needed(cost, state.n_rows), allowed_gap(state.n_rows))
 
         return PassObjective(
             replace(engine, report=partial(self.heard, state, last)),
@@ -100,6 +105,17 @@ class Run:
             tol=gap if tol is None else tol,
             max_passes=min(MAX_PASSES, int(getattr(problem.inference, "max_iter", MAX_PASSES))) << last,
         )
+
+    def work_of_pass(self, n_rows: int, size: int) -> float:
+        """Return the work of a pass with M = ``size`` inducing inputs; M x M matrices count as M more rows."""
+        work = float(n_rows + size) * size * (size + KERNEL)
+        return work if self.problem.closed else work * self.n_latents
+
+    def needed(self, cost: float, n_rows: int) -> float:
+        """Return the least gain in nats, on this number of rows, that justifies work of this cost."""
+        functions = self.n_latents if self.problem.closed else 1
+        gain = self.settings.gain * self.entropy * n_rows * functions
+        return gain * float(np.log2(1.0 + cost / self.work))
 
     # ----------------------------------------------------------------------------------- rungs
 
@@ -160,7 +176,7 @@ class Run:
             self.keep(here)
 
         def tol() -> float:
-            return self.work.needed(EVALUATION * self.work.of_pass(n_rows, size), n_rows)
+            return self.needed(EVALUATION * self.work_of_pass(n_rows, size), n_rows)
 
         steps = self.settings.max_refine if state.data is self.data else MAX_ITER
         return {"tol": tol, "max_iter": steps, "improved": improved, "report": None}
@@ -200,7 +216,7 @@ class Run:
         would become too smooth for the data, and would remain so.
         """
         rows: Any = state.data
-        work, fixed, start = self.work, self.settings.inputs is not None, None
+        fixed, start = self.settings.inputs is not None, None
         score, gain = -np.inf, np.inf
         while True:
             size = len(np.asarray(state.problem.Z))
@@ -213,8 +229,10 @@ class Run:
             before, score = score, float(self.loo_scores(state).mean())
             gain, last = max(score - before, 0.0), gain
             expected = gain * min(gain / max(last, 1e-300), 1.0) if np.isfinite(last) else gain
-            cost = LAST_PASSES * (work.of_pass(self.data.n_rows, more) - work.of_pass(self.data.n_rows, size))
-            if self.settings.n == "auto" and rows.n_rows * expected < work.needed(cost, rows.n_rows):
+            cost = LAST_PASSES * (
+                self.work_of_pass(self.data.n_rows, more) - self.work_of_pass(self.data.n_rows, size)
+            )
+            if self.settings.n == "auto" and rows.n_rows * expected < self.needed(cost, rows.n_rows):
                 return state
             pool = rows.take(slice(0, n_candidates(more)))
             X, precision = np.asarray(pool.X, dtype=float), objective.engine.precisions(start, pool)
@@ -237,7 +255,7 @@ class Run:
         if q is not None:
             self.checkpoint.write(
                 theta=problem.theta, Z=problem.Z, mean=q.mean, P=q.P, inverse_hessian=self.inverse, eps=eps,
-                work=self.work.done,
+                work=self.work,
             )  # fmt: skip
 
     def resume(self, problem: Problem) -> State | None:
@@ -248,13 +266,13 @@ class Run:
         eps = float(kept["eps"]) if "eps" in kept else None
         problem = with_eps(problem.at(kept["theta"]), eps)
         self.count_labels(self.data.sample(POOL_ROWS, np.random.default_rng(0)))
-        self.work.done, self.inverse = float(kept["work"]), kept.get("inverse_hessian")
+        self.work, self.inverse = float(kept["work"]), kept.get("inverse_hessian")
         self.best = self.state(replace(problem, Z=kept["Z"]), self.data, Q(kept["mean"], kept["P"]))
         return State(problem, Learned(problem.theta, 0.0, inverse_hessian=self.inverse), self.data)
 
     def count_labels(self, rows: Rows) -> None:
         """Set the entropy of the labels, which bounds the gain of learning."""
-        self.work.entropy = entropy_of(class_counts(rows.y, rows.weight, self.problem.likelihood.labels))
+        self.entropy = entropy_of(class_counts(rows.y, rows.weight, self.problem.likelihood.labels))
 
     def enter(self, name: str, n_rows: int) -> None:
         """Set the name of the next stage and its number of rows."""
@@ -265,7 +283,7 @@ class Run:
         """Count a pass, and report the bound per row, which is comparable for any number of rows."""
         n_rows, size = state.n_rows, len(np.asarray(state.problem.Z))
         self.passes += 1
-        self.work.done += self.work.of_pass(n_rows, size)
+        self.work += self.work_of_pass(n_rows, size)
         words = f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row"
         self.plan.announce(f"{words}, {self.seconds:.0f} s")
         if writes:
@@ -281,40 +299,6 @@ def q_of(state: State) -> Q | None:
     """Return the q of a state, that after another full step if its fit is known."""
     warm: Any = state.learned.warm
     return warm.next_q if isinstance(warm, Fit) else warm
-
-
-# ----------------------------------------------------------------- the rate of exchange
-
-
-@dataclass(slots=True, eq=False)
-class Work:
-    """Work done so far, and the fraction of the entropy of the labels that doubling it must gain.
-
-    At most the entropy of the labels can be learned: n H nats, with H = -Σ_c p_c log p_c of the class frequencies p.
-    Every doubling of the work so far must gain the fraction ``gain`` of that. So work that multiplies the total by
-    1 + s is done if it promises n H * gain * log2(1 + s) nats. With a rare class H is small, so that a few nats are
-    enough. Work is counted in pairs of inducing inputs per row, not in seconds, so that a fit gives the same result on
-    every machine.
-
-    ``entropy`` is that of one label, in nats. With q in closed form a pass costs the same for any number of functions,
-    and the bound is the sum of theirs.
-    """
-
-    gain: float
-    n_latents: int
-    closed: bool
-    done: float
-    entropy: float = 0.0
-
-    def of_pass(self, n_rows: int, size: int) -> float:
-        """Return the work of a pass with M = ``size`` inducing inputs; M x M matrices count as M more rows."""
-        work = float(n_rows + size) * size * (size + KERNEL)
-        return work if self.closed else work * self.n_latents
-
-    def needed(self, cost: float, n_rows: int) -> float:
-        """Return the least gain in nats, on this number of rows, that justifies work of this cost."""
-        functions = self.n_latents if self.closed else 1
-        return self.gain * self.entropy * n_rows * functions * float(np.log2(1.0 + cost / self.done))
 
 
 def entropy_of(counts: Array) -> float:

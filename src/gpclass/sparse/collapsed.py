@@ -29,8 +29,8 @@ from gpclass.core.linalg import matmul
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.inference.dirichlet import Targets
 from gpclass.priors.basis import Basis, pull_basis
-from gpclass.sparse.engine import Engine, Fit, Q, natural_step
-from gpclass.sparse.sums import Latent, Step, TargetRule, working
+from gpclass.sparse.engine import Engine, Fit, Q, latent_of, natural_step
+from gpclass.sparse.sums import Step, TargetRule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +48,7 @@ class Collapsed(Engine):
     ) -> Fit:
         """Return the best q after one pass, and the gradient after a second one. No starting point is needed."""
         t, prior = self.likelihood, self.prior(basis)
-        empty = np.zeros((basis.size, self.n_latents))
-        step = Step(Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty), self.rule())
+        step = Step(latent_of(basis, prior, self.dtype), self.rule())
         sums = self.data.total(step)
         offset = t.offset(sums.counts) if self.offset is None else self.offset
         u, G = sums.linear, sums.curvature

@@ -244,8 +244,7 @@ class Engine:
     def _projected(self, basis: Basis, prior: Q, before: Fit) -> Q:
         """Return q from the sites of another posterior."""
         old = latent_of(before.basis, before.next_q, self.dtype)
-        empty = np.zeros((basis.size, self.n_latents))
-        new = Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty)
+        new = latent_of(basis, prior, self.dtype)
         sums = self.data.total(Step(new, self.rule(self.likelihood), old))
         if self.report is not None:
             self.report(before.bound, None)

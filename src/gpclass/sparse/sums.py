@@ -204,7 +204,7 @@ class TargetRule:
 
     def __call__(self, rows: Rows, at: Marginals) -> RowSites:
         """Return the sites of rows."""
-        sites = self.targets.sites(rows.y, np.zeros(1) if self.offset is None else self.offset)
+        sites = self.targets.sites(rows.y, 0.0 if self.offset is None else self.offset)
         g = None if self.offset is None else sites.nu - sites.tau * at.mean
         return RowSites(g, sites.tau, rows.y, rows.y)
 
