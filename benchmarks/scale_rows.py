@@ -33,7 +33,7 @@ from gpclass.data.sources import ParquetSource
 from gpclass.kernels import RBF
 from gpclass.validation import Encode
 from gpclass.likelihoods import Probit
-from gpclass.priors.basis import make_basis
+from gpclass.priors.inducing import make_basis
 from gpclass.sparse.engine import Engine, Q, inverted
 
 COLUMNS, CHUNK = 10, 250_000

@@ -15,7 +15,6 @@ LEARNING = (
     "maximise",
     "problem",
     "run",
-    "loo",
     "passes",
     "strategies",
 )

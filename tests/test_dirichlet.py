@@ -17,8 +17,7 @@ from gpclass import DoubtfulFitWarning, GaussianProcessClassifier, compare, load
 from gpclass.inference import Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import RBF, CompoundKernel
-from gpclass.learning.loo import EPSILONS, choose_eps
-from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.learning.problem import EPSILONS, Problem, SiteObjective, choose_eps
 from gpclass.likelihoods import Softmax
 from gpclass.testing.differences import central_difference
 

@@ -100,7 +100,7 @@ class TestPasses:
     def test_the_engine_converges_where_it_does_here(self, client, folder):
         from gpclass.kernels import RBF
         from gpclass.likelihoods import Probit
-        from gpclass.priors.basis import make_basis
+        from gpclass.priors.inducing import make_basis
         from gpclass.sparse.engine import Engine
 
         X, y, w = labelled_rows(N)

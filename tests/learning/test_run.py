@@ -18,7 +18,7 @@ from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem
 from gpclass.learning.run import Run, entropy_of
 from gpclass.likelihoods import Probit
-from gpclass.priors.basis import greedy, make_basis
+from gpclass.priors.inducing import greedy, make_basis
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import Engine
 from gpclass.sparse.settings import grown

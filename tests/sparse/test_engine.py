@@ -13,7 +13,7 @@ from gpclass.inference import VI
 from gpclass.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors import DensePrior
-from gpclass.priors.basis import make_basis, process
+from gpclass.priors.inducing import make_basis, process
 from gpclass.sparse.engine import Engine, Q
 
 KERNELS = {

@@ -14,7 +14,7 @@ from gpclass.inference import VI, Dirichlet
 from gpclass.inference.dirichlet import Targets
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Logit, Softmax
-from gpclass.priors.basis import make_basis, process
+from gpclass.priors.inducing import make_basis, process
 from gpclass.sparse import Inducing
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine

@@ -12,7 +12,7 @@ from gpclass.core.linalg import drop_tiny
 from gpclass.data.rows import Rows
 from gpclass.kernels import RBF, GaussianUnits, Matern, matrix
 from gpclass.likelihoods import Logit, Probit, Softmax
-from gpclass.priors.basis import make_basis
+from gpclass.priors.inducing import make_basis
 from gpclass.sparse.engine import Engine, Q, factored, latent_of, prior_q
 from gpclass.sparse.sums import Sums
 

@@ -22,7 +22,7 @@ from gpclass.learning.fitted import FittedModel, left_out
 from gpclass.learning.run import POOL_ROWS, engine_of
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
-from gpclass.priors.basis import Basis, make_basis
+from gpclass.priors.inducing import Basis, make_basis
 from gpclass.sparse.engine import Q, solved
 from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
 from gpclass.sparse.sums import Latent, Marginals

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gpclass.core.checks import check_numbers
-from gpclass.core.memory import require_memory
+from gpclass.core.linalg import require_memory
 from gpclass.core.protocols import Array, Inputs
 from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel

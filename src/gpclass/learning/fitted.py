@@ -228,7 +228,7 @@ class FittedModel:
 
 def left_out(model: Any) -> LeaveOut:
     """Return the pass that computes leave-one-out probabilities of a model with inducing inputs."""
-    from gpclass.priors.basis import make_basis
+    from gpclass.priors.inducing import make_basis
     from gpclass.sparse.loo import leave_out
 
     report, offset = model.inducing, getattr(model.posterior, "offset", None)

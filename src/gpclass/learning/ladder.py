@@ -21,9 +21,8 @@ from gpclass.core.protocols import Array, Objective
 from gpclass.data.rows import Data
 from gpclass.learning.choice import Candidate, Grid, Model, choose, curvature, integral
 from gpclass.learning.initial import Look, starts
-from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import Compared, Learned, Plan, best_of, maximise
-from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.learning.problem import Problem, SiteObjective, with_eps
 
 FIRST_ROWS = 300  # number of rows of the first rung: thirty per hyperparameter of a typical table
 GROWTH = 4  # ratio of the numbers of rows of two rungs: the cost of an evaluation grows 64-fold

@@ -11,11 +11,10 @@ from gpclass.core.protocols import Info
 from gpclass.data.rows import Data, Rows
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, ascend, begin, rungs
-from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import NO_HISTORY, Learned, Plan
-from gpclass.learning.problem import Problem, needs_eps, pose_classes
+from gpclass.learning.problem import Problem, needs_eps, pose_classes, with_eps
 from gpclass.learning.run import POOL_ROWS, Run, allowed_gap, engine_of
-from gpclass.priors.basis import make_basis, process
+from gpclass.priors.inducing import make_basis, process
 from gpclass.sparse.checkpoint import Checkpoint, identity_of
 from gpclass.sparse.engine import Fit, InducingReport, PassObjective, Q
 from gpclass.sparse.settings import Inducing

@@ -29,9 +29,8 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.ladder import Rung, State
-from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import Learned, Plan, is_clear
-from gpclass.learning.problem import Problem
+from gpclass.learning.problem import Problem, with_eps
 from gpclass.sparse.checkpoint import Checkpoint
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import MAX_PASSES, Engine, Fit, PassObjective, Q

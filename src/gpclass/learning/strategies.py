@@ -19,9 +19,8 @@ from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.combine import Combined, fit_combined
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, learn, rungs
-from gpclass.learning.loo import LEAST, left_out, with_eps
 from gpclass.learning.maximise import CLEARLY, Learned, Plan, attempt, is_clear
-from gpclass.learning.problem import Problem, pose_classes
+from gpclass.learning.problem import LEAST, Problem, left_out, pose_classes, with_eps
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.settings import choose as choose_inputs
 

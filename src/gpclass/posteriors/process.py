@@ -24,8 +24,15 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed, matvec, single, times_lower_transposed
-from gpclass.core.memory import require_memory
+from gpclass.core.linalg import (
+    drop_tiny,
+    matmul,
+    matmul_transposed,
+    matvec,
+    require_memory,
+    single,
+    times_lower_transposed,
+)
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix

@@ -15,8 +15,15 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import cholesky, clear_upper, matmul_transposed, matvec, multiply, row_tiles
-from gpclass.core.memory import require_memory
+from gpclass.core.linalg import (
+    cholesky,
+    clear_upper,
+    matmul_transposed,
+    matvec,
+    multiply,
+    require_memory,
+    row_tiles,
+)
 from gpclass.core.protocols import Adjoint, AnySites, Array, Inputs
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.process import GaussianProcess

@@ -28,7 +28,7 @@ import numpy as np
 from gpclass.core.linalg import matmul
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.inference.dirichlet import Targets
-from gpclass.priors.basis import Basis, pull_basis
+from gpclass.priors.inducing import Basis, pull_basis
 from gpclass.sparse.engine import Engine, Fit, Q, latent_of, natural_step
 from gpclass.sparse.sums import Step, TargetRule
 

@@ -29,7 +29,7 @@ from gpclass.core.optimisers import TOL_NATS, Tol
 from gpclass.core.protocols import DIFFERENCE, Array, Evaluation, Info, Likelihood
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data, Rows
-from gpclass.priors.basis import Basis, make_basis, pull_basis
+from gpclass.priors.inducing import Basis, make_basis, pull_basis
 from gpclass.sparse.sums import BoundRule, Latent, Step, Sums, working
 
 MAX_PASSES = 50  # maximum number of passes at one theta; five or six are usual

@@ -18,7 +18,7 @@ from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Additive, Rows
 from gpclass.inference.variational import response
-from gpclass.priors.basis import Basis
+from gpclass.priors.inducing import Basis
 from gpclass.sparse.engine import Engine, Q, latent_of
 from gpclass.sparse.sums import BoundRule, Latent, Marginals, Step
 

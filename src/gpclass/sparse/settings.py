@@ -120,7 +120,7 @@ def choose(settings: Inducing, kernel: Any, X: Array, most: int, rng: np.random.
     given = settings.given()
     if given is not None:
         return given
-    from gpclass.priors.basis import greedy
+    from gpclass.priors.inducing import greedy
 
     pool = np.asarray(X[: n_candidates(most)], dtype=float)
     chosen, _ = greedy(kernel, pool, min(most, len(X)), rng, settings.tol if settings.n == "auto" else 0.0)
@@ -133,7 +133,7 @@ def grown(basis: Any, X: Array, precision: Array, size: int, rng: np.random.Gene
     A residual variance r_i lowers the bound by h_i r_i / 2 nats to first order, with h_i the ``precision`` of its site:
     little where the class is certain.
     """
-    from gpclass.priors.basis import greedy
+    from gpclass.priors.inducing import greedy
 
     chosen, _ = greedy(basis.kernel, X, size - basis.size, rng, weight=precision, basis=basis)
     return np.vstack([basis.Z, X[chosen]])

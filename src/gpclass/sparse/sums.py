@@ -1,7 +1,7 @@
 """The sums of one pass over the data, computed in the same way for a row, a block or a machine.
 
 With K_uu = L Lᵀ row i has the whitened features a_i = L⁻¹ k(Z, x_i) and the residual variance
-r_i = k(x_i, x_i) - a_iᵀ a_i (`priors.basis`). For q(u) = N(mu, P⁻¹) of each latent function
+r_i = k(x_i, x_i) - a_iᵀ a_i (`priors.inducing`). For q(u) = N(mu, P⁻¹) of each latent function
 
     m_i = a_iᵀ mu,     v_i = r_i + s_i,     s_i = a_iᵀ P⁻¹ a_i.
 
@@ -37,7 +37,7 @@ from gpclass.inference.dirichlet import Targets
 from gpclass.inference.variational import response
 from gpclass.kernels import diag, matrix, pullback, pullback_diag
 from gpclass.priors.base import cavity
-from gpclass.priors.basis import Basis
+from gpclass.priors.inducing import Basis
 
 ROUNDING = 1e-10  # smaller curvatures E[l''] are rounding errors
 TILE = 1 << 20  # maximum number of entries of an array in a tile
