@@ -167,14 +167,14 @@ def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
         )
     if sentence := likelihood.caution(getattr(clf.likelihood, "order", None) or training.order):
         warnings.warn(sentence, OrderWarning, stacklevel=5)
-    labels: Any = training.codes
-    if training.data is None and case.likelihood in SEVERAL:
-        labels = label_weights(training.codes, n_classes, weight)
+    y: Any = training.codes
+    if case.likelihood in SEVERAL:
+        y, weight = label_weights(y, n_classes, weight), None
+    elif case.combine == "joint":
+        y = np.array(likelihood.labels)[y]
     kernel, found = kernels_for(clf, training)
     X = training.X if training.data is None else np.empty(0)
     method, prior = inference_of(clf), hyperprior_of(clf, kernel)
-    # With several latent functions or models strategies set y from the labels.
-    y = np.resize(likelihood.labels or 1.0, n_classes)[training.codes]
     problem = Problem(X, y, weight, settable(kernel), likelihood, method, prior)
     plan = Plan(
         enabled=clf.optimizer is not None,
@@ -187,7 +187,7 @@ def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
         asked={"kernel": clf.kernel, "hyperprior": clf.hyperprior},
     )
     init = getattr(getattr(clf, "base_estimator_", None), "sites", None) if clf.warm_start else None
-    return Task(case, problem, plan, n_classes, labels, seed, settings, training.data, init)
+    return Task(case, problem, plan, n_classes, seed, settings, training.data, init)
 
 
 def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | None]:

@@ -121,7 +121,7 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
     """Return the two-class models of a `gpclass.learning.strategies.Task`, fitted in parallel if requested."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    problem, codes, pairs = task.problem, task.labels, []
+    problem, codes, pairs = task.problem, task.problem.y, []
     if task.case.combine == "one_vs_rest":
         problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(task.n_classes)]
     else:

@@ -32,7 +32,7 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
     """Return a model with draws of f, at fixed hyperparameters or at values learned by an approximation."""
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
-    posed = problem if problem.y.ndim == 1 else pose_classes(problem, problem.y)
+    posed = pose_classes(problem)
     method = settings.learn_by if posed.elementwise else Laplace()
     posed, learned = learn(replace(posed, inference=method), plan, rng)
     if learned is not None:

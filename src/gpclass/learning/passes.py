@@ -12,7 +12,7 @@ from gpclass.data.rows import Data, Rows
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, ascend, begin, rungs
 from gpclass.learning.maximise import NO_HISTORY, Learned, Plan
-from gpclass.learning.problem import Problem, needs_eps, pose_classes, with_eps
+from gpclass.learning.problem import Problem, needs_eps, with_eps
 from gpclass.learning.run import POOL_ROWS, Run, allowed_gap, engine_of
 from gpclass.priors.inducing import make_basis, process
 from gpclass.sparse.checkpoint import Checkpoint, identity_of
@@ -70,8 +70,6 @@ def _on_some(run: Run) -> State:
     pool = replace(run.problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
     most = min(getattr(run.problem.inference, "rows", None) or run.settings.rows[0], rows.n_rows)
     run.enter("a start without inducing inputs", most)
-    if run.n_latents > 1:
-        pool = pose_classes(pool, rows.y)
     if run.problem.closed:
         pool = pool.some(most)
     if not (plan.enabled and len(pool.theta)):

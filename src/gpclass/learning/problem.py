@@ -264,14 +264,14 @@ class SiteObjective:
         return np.array([(up - down) / (2.0 * DIFFERENCE) for up, down in ends])
 
 
-def pose_classes(problem: Problem, labels: Array) -> Problem:
-    """Return the problem in the form that inference uses, for label weights of shape (n, C).
+def pose_classes(problem: Problem) -> Problem:
+    """Return the problem in the form that inference uses.
 
     With the multinomial probit a data point of weight k appears k times, because copies have independent noise.
     """
-    problem = replace(problem, y=labels, weight=None)
     if not problem.margins:
         return problem
+    labels = problem.y
     rows, codes = np.nonzero(labels)
     counts = labels[rows, codes]
     if (counts != np.round(counts)).any():

@@ -145,13 +145,12 @@ def refusal(case: Case) -> str | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """A case with the data and settings that a strategy needs to fit it."""
+    """A case with the data and settings that a strategy needs to fit it; several models have classes as y."""
 
     case: Case
     problem: Problem
     plan: Plan
     n_classes: int
-    labels: Array  # classes by position, (n,), or label weights, (n, C); empty for rows in passes
     seed: int
     settings: Inducing | None = None
     data: Data | None = None  # the rows of a source; None if the problem has them
@@ -185,19 +184,16 @@ def fit(task: Task) -> Model:
     if case.strategy == "passes over the rows":
         from gpclass.learning.passes import fit_in_passes
 
-        labels, weight = (task.labels, None) if several else (problem.y, problem.weight)
-        rows = Rows(problem.X, labels, weight) if task.data is None else task.data
+        rows = Rows(problem.X, problem.y, problem.weight) if task.data is None else task.data
         return fit_in_passes(problem, rows, task.n_classes if several else 1, plan, settings, seed=seed)
     if case.strategy == "sites with inducing inputs":
         return fit_by_sites(problem, plan, settings, seed=seed)
     if case.strategy.startswith("sampling"):
         from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
 
-        if several:
-            problem = replace(problem, y=task.labels, weight=None)
         sample = fit_by_sampling_theta if case.hyperparameters == "sample" else fit_by_sampling
         return sample(problem, plan, seed=seed)
-    problem = pose_classes(problem, task.labels) if several else problem
+    problem = pose_classes(problem)
     init = task.init if task.init is not None and task.init.nu.shape == problem.latent_shape else None
     return fit_by_sites(problem, plan, init=init, seed=seed, first=task.first)
 
@@ -280,7 +276,7 @@ def fit_best(pose: Sequence[Pose], rows: Any) -> Model:
 
     def gains(one: FittedModel, other: FittedModel) -> Array:
         one_loo, other_loo = (np.maximum(np.asarray(model.loo), LEAST) for model in (one, other))
-        return np.asarray((task.labels * (one_loo - other_loo)).sum(axis=1))
+        return np.asarray((task.problem.y * (one_loo - other_loo)).sum(axis=1))
 
     try:
         rival: Any = first if few is rows else fit(fast(few).like(first).unlearned())
