@@ -121,9 +121,8 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
     noisy = kernel is not None and has_noise(kernel)
     if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) > MERGED_UP_TO or noisy:
         return X, codes, weight, np.arange(len(codes))
-    rows, first, inverse = np.unique(
-        np.column_stack([X, codes]), axis=0, return_index=True, return_inverse=True
-    )
+    both = np.column_stack([X, codes])
+    rows, first, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
     if len(rows) == len(X) and weight is None:
         return X, codes, None, np.arange(len(codes))
     total = np.bincount(inverse.ravel(), weights=weight).astype(float)

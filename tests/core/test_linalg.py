@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gpclass.core import memory
+from gpclass.core import linalg
 from gpclass.core.linalg import (
     available_memory,
     cholesky,
@@ -118,15 +118,15 @@ class TestMachine:
 
 class TestRefusals:
     def test_come_before_memory_is_allocated(self, monkeypatch):
-        monkeypatch.setattr(memory, "available_memory", lambda: 16e9)
+        monkeypatch.setattr(linalg, "available_memory", lambda: 16e9)
         require_memory(20_000, 2.1)
         with pytest.raises(MemoryError, match=r"200,000 rows needs 672.0 GB and 16.0 GB is available"):
             require_memory(200_000, 2.1)
-        monkeypatch.setattr(memory, "available_memory", lambda: None)
+        monkeypatch.setattr(linalg, "available_memory", lambda: None)
         require_memory(200_000, 2.1)
 
     def test_of_joint_predictions_do_not_advise_on_the_model(self, monkeypatch):
-        monkeypatch.setattr(memory, "available_memory", lambda: 16e9)
+        monkeypatch.setattr(linalg, "available_memory", lambda: 16e9)
         with pytest.raises(MemoryError, match="200,000 latent values") as refused:
             require_memory(200_000, 2.0, joint=True)
         assert "inducing" not in str(refused.value)

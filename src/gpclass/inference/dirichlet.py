@@ -89,15 +89,8 @@ class Dirichlet(Method):
         sites = t.sites(labels, offset)
         q = prior.condition(sites)
         evidence = t.log_density(counts, offset) + 0.5 * float(np.vdot(sites.nu, q.mean)) - q.half_logdet
-        return Result(
-            sites,
-            q,
-            evidence,
-            lambda: Adjoint(alpha=q.alpha, conditioned=q),
-            Info(True, 1, 0.0),
-            lambda: np.zeros(0),
-            offset=offset,
-        )
+        adjoint, info = Adjoint(alpha=q.alpha, conditioned=q), Info(True, 1, 0.0)
+        return Result(sites, q, evidence, lambda: adjoint, info, lambda: np.zeros(0), offset=offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +106,8 @@ class Targets:
     def at(cls, eps: float) -> Targets:
         """Return the targets for one value of eps."""
         s0, s1 = np.log1p(1.0 / eps), np.log1p(1.0 / (1.0 + eps))
-        return cls(
-            float(np.log1p(eps) - 0.5 * s1), float(np.log(eps) - 0.5 * s0), float(1.0 / s1), float(1.0 / s0)
-        )
+        values = np.log1p(eps) - 0.5 * s1, np.log(eps) - 0.5 * s0, 1.0 / s1, 1.0 / s0
+        return cls(*map(float, values))
 
     def sites(self, labels: Array, offset: Array | float = 0.0) -> Sites:
         """Return the sites of label weights (n, C), relative to the prior means."""

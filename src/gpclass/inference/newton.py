@@ -50,9 +50,7 @@ LEAST_SHARE = 0.1  # smallest damping factor of a step in the log variances
 FOLLOW = 3.0  # disagreement above which first-order steps do not help
 FOLLOW_STEPS = 20  # maximum number of first-order steps between two factorisations
 DEPTH = 8  # number of iterations, or of first-order steps, that Anderson acceleration combines
-SECOND_ORDER = (
-    0.02  # first-order steps at a disagreement r end at this times r², below their second-order error 0.2 r²
-)
+SECOND_ORDER = 0.02  # first-order steps at a disagreement r end at this times r²; their error is 0.2 r²
 FOLLOW_TOL = 0.1  # tolerance of first-order steps, as a fraction of ``tol``
 SLOW = 0.5  # ratio of successive disagreements above which acceleration begins
 LONGEST = 5.0  # largest damped step of a log variance

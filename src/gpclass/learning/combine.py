@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +15,6 @@ from gpclass.core.linalg import require_memory
 from gpclass.core.protocols import Array, Inputs
 from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, attempt
 from gpclass.learning.prediction import N_DRAWS
 
 BLOCK = 8192  # number of rows whose pairwise probabilities are coupled at a time
@@ -150,17 +148,11 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
 def _fit_in_turn(fit: Callable[[Any], FittedModel], tasks: Sequence[Any]) -> list[FittedModel]:
     """Fit the tasks in turn; after an interruption the remaining ones use the best hyperparameters so far."""
     models: list[FittedModel] = []
-    learned: Learned | None = None
     for task in tasks:
-        model, end = attempt(partial(fit, task), learned)
-        if model is None:  # only one of the models warns about the interruption
+        if any(model.learned is not None and model.learned.interrupted for model in models):
             problem = replace(task.problem, kernel=models[-1].problem.kernel)
-            model = fit(replace(task, problem=problem, plan=replace(task.plan, enabled=False)))
-            model = model if end is learned else replace(model, learned=end)
-            learned = end
-        else:
-            learned = model.learned
-        models.append(model)
+            task = replace(task, problem=problem, plan=replace(task.plan, enabled=False))
+        models.append(fit(task))
     return models
 
 

@@ -85,9 +85,7 @@ def target_at(problem: Problem, whiten: Inference | None, theta: Array, init: An
     prior = DensePrior(problem.kernel.clone_with_theta(theta), problem.X)
     y, weight, likelihood, sites = problem.y, problem.weight, problem.likelihood, None
     try:
-        if (
-            whiten is not None
-        ):  # its Gaussian only sets coordinates and proposals, so it need not have converged
+        if whiten is not None:  # for coordinates and proposals only, so it need not have converged
             sites = whiten(prior, likelihood, y, weight=weight, init=init).sites
         return make_target(likelihood, mirrored(prior.K), y, sites, weight)
     except (ValueError, np.linalg.LinAlgError) as error:

@@ -179,9 +179,8 @@ def climb(state: State, plan: Plan, *, last: bool) -> State:
         inverse_hessian=inverse,
         **({"tol": tol, "report": plan.report} if state.run is None else state.run.search(state)),
     )
-    return replace(
-        state, problem=problem.at(learned.theta), learned=replace(learned, compared=before.compared)
-    )
+    learned = replace(learned, compared=before.compared)
+    return replace(state, problem=problem.at(learned.theta), learned=learned)
 
 
 def measured_inverse(state: State) -> Array:

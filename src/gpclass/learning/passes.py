@@ -120,13 +120,8 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
     basis = make_basis(model.kernel, report.Z, report.jitter)
     fit = engine.converge(basis, report.q, tol=EXACT_NATS * rows.n_rows)
     q = Q(fit.next_q.mean, fit.next_q.P)
-    report = replace(
-        report,
-        q=q,
-        n_rows=report.n_rows + rows.n_rows,
-        passes=report.passes + fit.passes,
-        counts=report.counts + fit.counts,
-    )
+    passes, counts = report.passes + fit.passes, report.counts + fit.counts
+    report = replace(report, q=q, n_rows=report.n_rows + rows.n_rows, passes=passes, counts=counts)
     return replace(
         model,
         posterior=process(basis, q.P, q.mean, fit.offset),

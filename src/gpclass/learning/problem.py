@@ -158,14 +158,9 @@ class Problem:
             likelihood = likelihood.with_theta(other.likelihood.theta)
         if needs_eps(self) and known is not None:
             method = replace(method, eps=known)  # type: ignore[type-var]
-        return replace(
-            self,
-            kernel=other.kernel,
-            likelihood=likelihood,
-            inference=method,
-            hyperprior=other.hyperprior,
-            Z=self.Z if other.Z is None else other.Z,
-        )
+        Z = self.Z if other.Z is None else other.Z
+        found = replace(self, kernel=other.kernel, hyperprior=other.hyperprior, Z=Z)
+        return replace(found, likelihood=likelihood, inference=method)
 
     def with_tol(self, tol: float) -> Problem:
         """Return the problem with inference as accurate as a search to ``tol`` nats needs.
@@ -257,11 +252,11 @@ class SiteObjective:
         This is the case at a theta where a site precision was negative, and was set to zero: see `Result`.
         """
         steps = DIFFERENCE * np.eye(len(theta))
-        ends = [
-            [self.evaluate(theta + sign * e, sites, gradient=False).evidence for sign in (1.0, -1.0)]
-            for e in steps
-        ]
-        return np.array([(up - down) / (2.0 * DIFFERENCE) for up, down in ends])
+
+        def value(theta: Array) -> float:
+            return self.evaluate(theta, sites, gradient=False).evidence
+
+        return np.array([value(theta + e) - value(theta - e) for e in steps]) / (2.0 * DIFFERENCE)
 
 
 def pose_classes(problem: Problem) -> Problem:

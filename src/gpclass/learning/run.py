@@ -147,10 +147,7 @@ class Run:
     def on_all_rows(self, problem: Problem) -> State:
         """Return the best state, moved to all rows; inducing inputs are chosen for a problem if there are none."""
         start = self.with_inputs(problem) if self.best is None else self.best
-        q = q_of(start)
-        if start.data is not self.data and q is not None and not self.problem.closed:
-            q = q.repeated(self.data.n_rows / start.n_rows)
-        self.best = self.state(start.problem, self.data, q)
+        self.best = self.state(start.problem, self.data, q_of(start))
         return self.best
 
     def search(self, state: State) -> dict[str, Any]:
@@ -228,9 +225,8 @@ class Run:
             before, score = score, float(self.loo_scores(state).mean())
             gain, last = max(score - before, 0.0), gain
             expected = gain * min(gain / max(last, 1e-300), 1.0) if np.isfinite(last) else gain
-            cost = LAST_PASSES * (
-                self.work_of_pass(self.data.n_rows, more) - self.work_of_pass(self.data.n_rows, size)
-            )
+            n_all = self.data.n_rows
+            cost = LAST_PASSES * (self.work_of_pass(n_all, more) - self.work_of_pass(n_all, size))
             if self.settings.n == "auto" and rows.n_rows * expected < self.needed(cost, rows.n_rows):
                 return state
             pool = rows.take(slice(0, n_candidates(more)))

@@ -19,7 +19,7 @@ from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.combine import Combined, fit_combined
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, learn, rungs
-from gpclass.learning.maximise import CLEARLY, Learned, Plan, attempt, is_clear
+from gpclass.learning.maximise import CLEARLY, Learned, Plan, is_clear
 from gpclass.learning.problem import LEAST, Problem, left_out, pose_classes, with_eps
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.settings import choose as choose_inputs
@@ -170,9 +170,8 @@ class Task:
 
     def unlearned(self) -> Task:
         """Return the task with fixed hyperparameters and low accuracy of inference."""
-        return replace(
-            self, problem=self.problem.with_tol(ROUGH_NATS), plan=replace(self.plan, enabled=False)
-        )
+        plan = replace(self.plan, enabled=False)
+        return replace(self, problem=self.problem.with_tol(ROUGH_NATS), plan=plan)
 
 
 def fit(task: Task) -> Model:
@@ -228,10 +227,12 @@ def fit_by_sites(
     if learned is not None:
         init = learned.warm if len(some.X) == len(problem.X) else None
         learned = replace(learned, warm=None)
-    # If the last inference is interrupted, it is run again.
-    fit = partial(_inferred, problem, init)
-    model, learned = attempt(fit, learned)
-    return replace(fit() if model is None else model, learned=learned)
+    try:
+        return replace(_inferred(problem, init), learned=learned)
+    except KeyboardInterrupt:  # of the last inference, which is run again
+        if learned is None:
+            raise
+        return replace(_inferred(problem, init), learned=learned.stopped())
 
 
 def _with_inputs(settings: Any, X: Any, rng: np.random.Generator, problem: Problem) -> Problem:
@@ -291,17 +292,12 @@ def fit_best(pose: Sequence[Pose], rows: Any) -> Model:
             f"leave-one-out score of {task.case.method} per row: {gain.mean():+.4f}, "
             f"{task.case.method if better else first.problem.inference.name} is kept"
         )
-        if better and few is not rows:
-            second = fit(slow(rows).like(second))
+        if better:
+            return second if few is rows else fit(slow(rows).like(second))
+        if not second.interrupted:
+            return first
     except KeyboardInterrupt:
-        return _kept(first, task)
-    if better:
-        return second
-    return _kept(first, task) if second.interrupted else first
-
-
-def _kept(model: FittedModel, task: Task) -> FittedModel:
-    """Return the model of the fast method after the slow one was interrupted."""
+        pass
     message = f"Learning was interrupted while {task.case.method} was tried: the other method is kept."
-    learned = model.learned or Learned(model.problem.theta, -np.inf)
-    return replace(model, learned=replace(learned, message=message, interrupted=True))
+    learned = first.learned or Learned(first.problem.theta, -np.inf)
+    return replace(first, learned=replace(learned, message=message, interrupted=True))

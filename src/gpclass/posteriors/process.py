@@ -228,11 +228,11 @@ class GaussianProcess(Process):
         own = [matmul_transposed(K, F) for F, K in zip(self.factors, cycle(Ks), strict=False)]
         common, root = [], self.root
         if root is not None:  # rows Tᵀ k for coupled functions, else T k, in the memory of K
-            exact = root.dtype == float  # draws of effects have a root in single precision
-            common = [
-                matmul(K, root) if self.coupled else drop_tiny(times_lower_transposed(K, root))
-                for K in (Ks if exact else map(single, Ks))
-            ]
+            left = (
+                Ks if root.dtype == float else map(single, Ks)
+            )  # draws of effects have it in single precision
+            times = matmul if self.coupled else times_lower_transposed
+            common = [drop_tiny(times(K, root)) for K in left]
         base = [prior(kernel, X) for kernel in self.kernels]
         if common and not self.coupled:
             base = [whole - product(W, W) for whole, W in zip(base, common, strict=True)]

@@ -77,10 +77,6 @@ class Q:
         P = (1.0 - share) * self.P + share * other.P
         return solved(P, (1.0 - share) * self.linear + share * other.linear)
 
-    def repeated(self, times: float) -> Q:
-        """Return q if every row occurred ``times`` times: this multiplies P - I and P mu, which are sums over rows."""
-        return prior_q(*self.mean.shape).mixed(self, times)
-
 
 def prior_q(M: int, n_latents: int) -> Q:
     """Return the prior as q."""

@@ -91,10 +91,6 @@ class Inducing:
         """Relative jitter added to the variance of inducing values: the rounding error of products."""
         return 1e-5 if self.dtype == "float32" else 1e-9
 
-    def given(self) -> Array | None:
-        """Return the inducing inputs, if they are given."""
-        return None if self.inputs is None else np.ascontiguousarray(self.inputs, dtype=float)
-
 
 def inducing_of(given: Any, n_rows: int, n_classes: int) -> Inducing | None:
     """Return the settings that ``inducing`` specifies for this number of rows; None for no inducing inputs.
@@ -117,9 +113,8 @@ def n_candidates(n_inducing: int) -> int:
 
 def choose(settings: Inducing, kernel: Any, X: Array, most: int, rng: np.random.Generator) -> Array:
     """Return inducing inputs for this kernel: those given, or rows with the largest residual variance."""
-    given = settings.given()
-    if given is not None:
-        return given
+    if settings.inputs is not None:
+        return np.ascontiguousarray(settings.inputs, dtype=float)
     from gpclass.priors.inducing import greedy
 
     pool = np.asarray(X[: n_candidates(most)], dtype=float)
