@@ -20,7 +20,7 @@ from gpclass.kernels import RBF, CompoundKernel
 from gpclass.learning.loo import EPSILONS, choose_eps
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.likelihoods import Softmax
-from gpclass.testing.differences import central_difference
+from gpclass.testing import central_difference
 
 KERNEL = 4.0 * RBF(1.0)
 X, CODES = three_classes(40)
