@@ -108,7 +108,7 @@ def gradient(x: Any, t: Any) -> tuple[float, float]:
     R = np.linalg.inv(K + np.diag(1.0 / W))  # fine at this size; the library factors B instead
     explicit = 0.5 * alpha @ dK @ alpha - 0.5 * (R * dK).sum()
     variance = np.diag(K - K @ R @ K)
-    slope = 0.5 * variance * W * (2.0 * p - 1.0)  # d log evidence / d f, from the third derivative
+    slope = 0.5 * variance * W * (2.0 * p - 1.0)  # d log evidence / d f, by l'''
     moved = np.linalg.solve(np.eye(len(K)) + K * W, dK @ alpha)  # d mode / d log length scale
     return explicit, slope @ moved
 
