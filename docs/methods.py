@@ -30,14 +30,14 @@ from gpclass.priors import DensePrior
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "images"
 STYLE = {
-    "font.size": 9,
+    "font.size": 8.5,
     "axes.linewidth": 0.7,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.titlesize": 9.5,
+    "axes.titlesize": 9,
     "axes.titlelocation": "left",
     "legend.frameon": False,
-    "legend.fontsize": 8,
+    "legend.fontsize": 7.5,
     "savefig.transparent": True,
 }
 THEMES = {  # the ink of text and axes, and colours that are clear on the background of the page
@@ -57,7 +57,7 @@ def themed(name: str) -> dict[str, Any]:
 def panels(widths: tuple[float, ...] = (1.0, 1.0)) -> Any:
     import matplotlib.pyplot as plt
 
-    size = {"figsize": (7.6, 2.9), "width_ratios": widths, "layout": "constrained"}
+    size = {"figsize": (6.2, 2.6), "width_ratios": widths, "layout": "constrained"}
     return plt.subplots(1, len(widths), **size)
 
 
@@ -124,7 +124,7 @@ def ep() -> Any:
 def variational() -> Any:
     """Draw the three Gaussians for one row, and the log evidences of the exercise over the signal variance."""
     figure, (left, right) = panels()
-    f, s = np.linspace(-8.0, 16.0, 1200), 5.0
+    f, s = np.linspace(-8.0, 22.0, 1500), 5.0
     density = norm.pdf(f, 0.0, s) * ndtr(f)
     shade(left, f, density / np.trapezoid(density, f), "exact posterior")
     lines = {"VI": (VI(), "-"), "EP": (EP(), "--"), "Laplace": (Laplace(), ":")}
@@ -162,7 +162,7 @@ def mcmc() -> Any:
     f = np.stack(np.meshgrid(grid, grid), axis=-1)
     log_density = multivariate_normal(np.zeros(2), K).logpdf(f) + np.log(expit(f * y)).sum(axis=-1)
     density = np.exp(log_density - log_density.max())
-    figure, axes = plt.subplots(1, 3, figsize=(7.6, 2.9), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(6.2, 2.5), sharey=True, layout="constrained")
     samplers = {
         "single values": BlockMetropolis(1, adapt_size=False),
         "elliptical slices": EllipticalSlice(whiten=None),
@@ -219,7 +219,7 @@ def dirichlet() -> Any:
             linewidth=0.6,
         )
     right.set(xlabel="$x$", ylabel="latent functions and targets", title="Two regressions")
-    right.legend(loc="lower right", ncols=2)
+    right.legend(loc="upper right", ncols=2, borderaxespad=0.0)
     return figure
 
 
@@ -257,7 +257,7 @@ def main(chosen: list[str]) -> None:
         for theme in THEMES if not chosen or make.__name__ in chosen else ():
             with plt.rc_context(themed(theme)):
                 path = FOLDER / f"method_{make.__name__}_{theme}.png"
-                make().savefig(path, dpi=150)
+                make().savefig(path, dpi=180)
                 plt.close("all")
     if not chosen or "exercise" in chosen:
         exercise()

@@ -169,7 +169,7 @@ class TestSteps:
         clf = fitted["Laplace"]
         assert steps[-1].evidence == pytest.approx(clf.log_marginal_likelihood_value_, abs=1e-9)
         np.testing.assert_allclose(steps[-1].f, clf.predict_latent(SPLIT.X), atol=1e-8)
-        assert (np.diff([step.psi for step in steps]) >= 0.0).all()
+        assert (np.diff([step.psi for step in steps]) >= -1e-12).all()  # up to rounding
 
     def test_the_gradient(self, fitted):
         explicit, implicit = exercise.gradient(self.x, self.t)
@@ -185,8 +185,8 @@ class TestSteps:
 
     def test_the_evidence_by_prior_draws(self, truth):
         mean, error = exercise.monte_carlo(self.x, self.t)
-        assert error < 0.02
-        assert abs(mean - truth.evidence) < 6 * error
+        assert error < 0.007
+        assert abs(mean - truth.evidence) < 0.05
 
     def test_the_boundary(self, fitted):
         ends = exercise.boundary(fitted["EP"])
