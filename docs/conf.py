@@ -54,6 +54,43 @@ else:
     sys.stderr.write("MathJax is not in docs/_static: formulas will need a network (see docs/mathjax.py).\n")
 
 autosummary_generate = True
+# The pages of the guide that explain a name, or all names of a module: links at the top of their pages.
+autosummary_context = {
+    "guides": {
+        "gpclass.GaussianProcessClassifier": ["choosing", "learning", "prediction", "from_sklearn"],
+        "gpclass.DoubtfulFitWarning": ["evidence"],
+        "gpclass.compare": ["comparing"],
+        "gpclass.bayes_decision": ["prediction"],
+        "gpclass.load": ["files"],
+        "gpclass.to_onnx": ["files"],
+        "gpclass.active": ["active"],
+        "gpclass.comparison": ["comparing"],
+        "gpclass.core.hyperpriors": ["kernels"],
+        "gpclass.data.sources": ["scale"],
+        "gpclass.effects": ["why"],
+        "gpclass.evidence": ["evidence"],
+        "gpclass.inference.Dirichlet": ["dirichlet"],
+        "gpclass.inference.EP": ["ep"],
+        "gpclass.inference.Laplace": ["laplace"],
+        "gpclass.inference.VI": ["variational"],
+        "gpclass.kernels": ["kernels"],
+        "gpclass.likelihoods": ["likelihoods"],
+        "gpclass.mcmc": ["mcmc"],
+        "gpclass.onnx": ["files"],
+        "gpclass.persistence": ["files"],
+        "gpclass.plotting.ComparisonDisplay": ["comparing"],
+        "gpclass.plotting.EffectDisplay": ["why"],
+        "gpclass.plotting.EvidenceDisplay": ["learning"],
+        "gpclass.plotting.ImportanceDisplay": ["why"],
+        "gpclass.plotting.LatentDisplay": ["prediction"],
+        "gpclass.plotting.PredictiveContourDisplay": ["prediction"],
+        "gpclass.plotting.TraceDisplay": ["mcmc"],
+        "gpclass.sampling": ["sampling"],
+        "gpclass.sparse": ["scale"],
+        "gpclass.tables": ["tables"],
+        "gpclass.testing": ["extending"],
+    }
+}
 autodoc_typehints = "none"  # the signature would repeat what the docstring's Parameters say
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # autodoc lists them, once
