@@ -74,7 +74,7 @@ docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning 
 	$(PY) docs/methods.py
 	$(PY) examples/demo.py docs/images/demo.png
 	rm -rf docs/generated # pages of names that are gone
-	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(PY) -m sphinx -W --keep-going -q -j $(JOBS) -b html docs docs/_build/html
 	@echo "The documentation is at docs/_build/html/index.html."
 
 dist: $(READY) ## build wheel and sdist, and test the wheel in an empty environment

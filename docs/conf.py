@@ -15,6 +15,8 @@ from sphinx import addnodes
 
 import gpclass
 
+logging.basicConfig(level=logging.WARNING)  # before a package of colours asks for the log of everything
+
 project = "gpclass"
 author = "gpclass developers"
 copyright = "2026, gpclass developers"
@@ -112,6 +114,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("figures.light_and_dark",),
     "reset_modules": ("figures.set_style",),
     "plot_gallery": "True",
+    "parallel": True,  # as many examples at a time as `sphinx -j` says
     "abort_on_example_error": True,
     "run_stale_examples": True,  # what they print depends on the library, not only on the script
     "backreferences_dir": "gallery/backreferences",  # examples by class, for "Used in" on its page
@@ -217,13 +220,7 @@ def link_names(app: Any, doctree: nodes.document) -> None:
         literal.replace_self(link)
 
 
-def quieten(app: Any) -> None:
-    """Undo the logging of everything that a package of colours of the theme turns on."""
-    logging.getLogger().setLevel(logging.WARNING)
-
-
 def setup(app: Any) -> None:
-    app.connect("builder-inited", quieten, priority=100)  # before the gallery
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("autodoc-process-docstring", escape_formulas, priority=100)  # before numpydoc
     app.connect("doctree-read", link_names)
