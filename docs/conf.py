@@ -114,7 +114,6 @@ sphinx_gallery_conf = {
     "image_scrapers": ("figures.light_and_dark",),
     "reset_modules": ("figures.set_style",),
     "plot_gallery": "True",
-    "parallel": True,  # as many examples at a time as `sphinx -j` says
     "abort_on_example_error": True,
     "run_stale_examples": True,  # what they print depends on the library, not only on the script
     "backreferences_dir": "gallery/backreferences",  # examples by class, for "Used in" on its page
