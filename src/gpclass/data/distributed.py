@@ -34,12 +34,7 @@ class DaskSource(Source):
     kept: Any = None  # persisted collections, whose partitions Dask would release if nothing referred to them
 
     def __init__(
-        self,
-        parts: list[Any],
-        sizes: list[int],
-        n_columns: int,
-        names: list[str] | None,
-        client: Any,
+        self, parts: list[Any], sizes: list[int], n_columns: int, names: list[str] | None, client: Any
     ) -> None:
         self.parts, self.client = parts, client
         self.starts = np.cumsum([0, *sizes])

@@ -11,9 +11,4 @@ from gpclass.core.frequencies import frequency_evidence
 from gpclass.evidence.check import ApproximationCheck, check_approximation
 from gpclass.evidence.importance import importance_evidence
 
-__all__ = [
-    "ApproximationCheck",
-    "check_approximation",
-    "frequency_evidence",
-    "importance_evidence",
-]
+__all__ = ["ApproximationCheck", "check_approximation", "frequency_evidence", "importance_evidence"]

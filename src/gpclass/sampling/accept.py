@@ -77,11 +77,7 @@ class RejectionSample:
 
 
 def rejection(
-    density: Function,
-    bound: float,
-    interval: tuple[float, float],
-    size: int,
-    rng: Seed = None,
+    density: Function, bound: float, interval: tuple[float, float], size: int, rng: Seed = None
 ) -> RejectionSample:
     """Draw from a density on an interval, given an upper bound.
 
@@ -126,11 +122,7 @@ def rejection(
 
 
 def generalised_rejection(
-    log_density: Function,
-    proposal: Any,
-    log_bound: float,
-    size: int,
-    rng: Seed = None,
+    log_density: Function, proposal: Any, log_bound: float, size: int, rng: Seed = None
 ) -> RejectionSample:
     """Draw from a density in any dimension, using a proposal distribution that covers it.
 

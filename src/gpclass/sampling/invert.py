@@ -138,11 +138,7 @@ def _invert_pdf(pdf: Function, edges: Array, u: Array) -> Array:
 
 
 def inversion_discrete(
-    pmf: ArrayLike,
-    values: ArrayLike | None = None,
-    *,
-    size: int | tuple[int, ...] = 1,
-    rng: Seed = None,
+    pmf: ArrayLike, values: ArrayLike | None = None, *, size: int | tuple[int, ...] = 1, rng: Seed = None
 ) -> NDArray[Any]:
     """Draw independently from finitely many values, such as classes.
 
