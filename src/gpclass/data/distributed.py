@@ -64,9 +64,8 @@ class DaskSource(Source):
 
         few = np.split(positions, np.searchsorted(positions, self.starts[1:-1]))
         parts, sent = zip(self.parts, few, self.starts, strict=False), delayed(read, traverse=False)
-        return concatenate(
-            compute([p.take(some - start, sent) for p, some, start in parts if len(some)], self.client)
-        )
+        tasks = [part.take(some - start, sent) for part, some, start in parts if len(some)]
+        return concatenate(compute(tasks, self.client))
 
 
 def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
@@ -109,11 +108,8 @@ def files_on_dask(source: Any, client: Any = None, rows: int | None = None) -> D
             "collection."
         )
     some = source.split(rows)
-    parts, sizes = (
-        [delayed(part, pure=False, traverse=False) for part in some],
-        [part.n_rows for part in some],
-    )
-    return DaskSource(parts, sizes, source.n_columns, source.names, client)
+    parts = [delayed(part, pure=False, traverse=False) for part in some]
+    return DaskSource(parts, [part.n_rows for part in some], source.n_columns, source.names, client)
 
 
 # --------------------------------------------------------------------------------- collections

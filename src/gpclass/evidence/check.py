@@ -128,10 +128,6 @@ def check_approximation(
     n_samples : int
     rng : numpy Generator or seed
 
-    Returns
-    -------
-    ApproximationCheck
-
     Examples
     --------
     >>> import numpy as np

@@ -51,10 +51,6 @@ def importance_evidence(target: Any, n_samples: int = 2000, rng: Seed = None) ->
     n_samples : int
     rng : numpy Generator or seed
 
-    Returns
-    -------
-    ImportanceEstimate
-
     Examples
     --------
     >>> import numpy as np
@@ -100,10 +96,8 @@ def estimate(target: Any, n_samples: int, rng: np.random.Generator) -> tuple[Imp
         terms = corrected if corrected.mean() > 0.0 else terms  # a negative mean shows too few draws
     mean, error = float(terms.mean()), float(terms.std()) / half**0.5
     ess = float(w.sum() ** 2 / np.vdot(w, w))
-    value = target.log_mass + top + float(np.log(mean))
-    return ImportanceEstimate(value, error / mean, khat, ess, w.size), Draws(
-        D, to_q / to_q.sum(), w / w.sum()
-    )
+    found = ImportanceEstimate(target.log_mass + top + float(np.log(mean)), error / mean, khat, ess, w.size)
+    return found, Draws(D, to_q / to_q.sum(), w / w.sum())
 
 
 def normal_over_mixture(square: Array, rank: int, share: float) -> Array:

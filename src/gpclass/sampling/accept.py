@@ -93,10 +93,6 @@ def rejection(
         Number of draws.
     rng : numpy Generator or seed
 
-    Returns
-    -------
-    RejectionSample
-
     Examples
     --------
     >>> import numpy as np
@@ -136,10 +132,6 @@ def generalised_rejection(
         An upper bound of log_density less the log density of the proposal.
     size, rng
         As for `rejection`.
-
-    Returns
-    -------
-    RejectionSample
 
     Examples
     --------
@@ -186,10 +178,6 @@ def posterior_by_rejection(
     weight : array of shape (n,), optional
         Weight k counts a data point as k copies.
     max_proposals : int
-
-    Returns
-    -------
-    RejectionSample
 
     Examples
     --------

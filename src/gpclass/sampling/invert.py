@@ -48,10 +48,6 @@ def inversion(
         Shape of the result.
     rng : numpy Generator or seed
 
-    Returns
-    -------
-    array of shape ``size``
-
     Examples
     --------
     >>> import numpy as np

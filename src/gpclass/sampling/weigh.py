@@ -84,10 +84,6 @@ def importance(
         Whether the density is normalised: this selects the plain estimate, otherwise the self-normalised one.
         With h = 1 the plain estimate is the mass of the density.
 
-    Returns
-    -------
-    ImportanceEstimate
-
     Examples
     --------
     >>> import numpy as np
