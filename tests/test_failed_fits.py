@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from gpclass import GaussianProcessClassifier
-from gpclass.core import memory
+from gpclass.core import linalg
 from gpclass.kernels import RBF, Columns, CompoundKernel
 from gpclass.mcmc import MCMC
 from gpclass.sparse import Inducing
@@ -164,7 +164,7 @@ def test_a_warning_that_is_an_error_is_a_fit_that_fails():
 def test_too_little_memory_leaves_the_previous_fit(monkeypatch):
     clf = previous()
     before = seen(clf)
-    monkeypatch.setattr(memory, "available_memory", lambda: 1e3)
+    monkeypatch.setattr(linalg, "available_memory", lambda: 1e3)
     with pytest.raises(MemoryError):
         clf.fit(NAMED, TWO)
     monkeypatch.undo()

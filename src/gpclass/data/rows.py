@@ -119,7 +119,9 @@ ROWS = 1 << 16  # number of rows in a block
 FEWEST = 100_000  # minimum number of rows in a task
 MOST_TASKS = 512
 MOST_CLASSES = 10_000
-Labels = Callable[[Any, "Array | None"], "tuple[Array, Array | None]"]  # signature of `gpclass.labels.Encode`
+Labels = Callable[
+    [Any, "Array | None"], "tuple[Array, Array | None]"
+]  # signature of `gpclass.validation.Encode`
 Read = Callable[[Rows], Rows]
 
 
