@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -70,16 +71,12 @@ class DaskSource(Source):
 
 def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
     """Return the results of tasks; when a worker dies, joins or is restarted, Dask repeats lost tasks."""
-    import dask
-    from dask import base
-
-    with suppress(ImportError):
-        import distributed  # noqa: F401  (its first import inside config.set would leave Dask without its defaults)
-    run: Any = base.compute
+    dask: Any = import_module("dask")
+    with suppress(ImportError):  # imported inside config.set it would leave Dask without its defaults
+        import_module("distributed")
     # The job is in the graph, and Dask need not warn about its size.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        results: Sequence[Any] = run(*tasks, scheduler=client, retries=RETRIES)
-    return results
+        return dask.compute(*tasks, scheduler=client, retries=RETRIES)
 
 
 def add_rows(source: Source, job: Job[T]) -> T:
