@@ -310,7 +310,10 @@ def _fragments(path: str) -> list[Any]:
 def _pieces(fragment: Any) -> list[Piece]:
     """Return the row groups of a Parquet file, or a Feather or Arrow file as a whole, if they have rows."""
     with _reading(fragment.path):
-        parts = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
-        sizes = [part.count_rows() for part in parts]
+        if hasattr(fragment, "split_by_row_group"):
+            parts = fragment.split_by_row_group()
+            sizes = [part.row_groups[0].num_rows for part in parts]
+        else:
+            parts, sizes = [fragment], [fragment.count_rows()]
     starts = np.cumsum([0, *sizes]).tolist()
     return [Piece(*piece) for piece in zip(parts, starts, sizes, strict=False) if piece[-1]]
