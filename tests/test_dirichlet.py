@@ -19,7 +19,7 @@ from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import RBF, CompoundKernel
 from gpclass.learning.problem import EPSILONS, Problem, SiteObjective, choose_eps
 from gpclass.likelihoods import Softmax
-from gpclass.testing.differences import central_difference
+from gpclass.testing import central_difference
 
 KERNEL = 4.0 * RBF(1.0)
 X, CODES = three_classes(40)

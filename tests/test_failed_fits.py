@@ -176,7 +176,7 @@ def test_chains_that_are_interrupted_early_leave_the_previous_fit(monkeypatch):
     before = seen(clf)
     clf.set_params(inference=MCMC(n_draws=20, n_warmup=10))
     with monkeypatch.context() as patch:
-        patch.setattr("gpclass.mcmc.sampler.Sampler.begin", interrupts_at_once)
+        patch.setattr("gpclass.mcmc.chains.Sampler.begin", interrupts_at_once)
         with pytest.raises(KeyboardInterrupt):
             clf.fit(NAMED, TWO)
     clf.set_params(inference="auto")

@@ -370,7 +370,7 @@ class Predictions(Explanations):
             warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=3)
 
     def _lazily(self, method: str, X: Any) -> Any:
-        from gpclass.data.prediction import predict_lazily
+        from gpclass.data.distributed import predict_lazily
 
         return predict_lazily(self, method, X)
 

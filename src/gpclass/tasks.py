@@ -12,8 +12,7 @@ from sklearn.gaussian_process.kernels import CompoundKernel
 
 from gpclass.core.protocols import Array, Index, Likelihood
 from gpclass.core.registry import stored
-from gpclass.data.rows import Data, Rows
-from gpclass.data.source import Source
+from gpclass.data.rows import Data, Rows, Source
 from gpclass.kernels import default_kernel, named_kernel, settable, takes_vectors, warps
 from gpclass.kernels.warped import Warp
 from gpclass.learning.maximise import Plan

@@ -29,8 +29,7 @@ from moments import (
 )
 
 from gpclass.data.distributed import files_on_dask, on_dask
-from gpclass.data.rows import Rows
-from gpclass.data.source import grouped
+from gpclass.data.rows import Rows, grouped
 from gpclass.data.sources import BlockSource, ParquetSource, as_source, is_dask
 from gpclass.validation import Encode
 

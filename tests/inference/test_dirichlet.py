@@ -13,7 +13,7 @@ from gpclass.kernels import RBF, CompoundKernel, WhiteKernel
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.likelihoods import Softmax
 from gpclass.priors import DensePrior
-from gpclass.testing.differences import central_difference
+from gpclass.testing import central_difference
 
 KERNEL = 3.0 * RBF([0.7, 1.3]) + WhiteKernel(0.05)
 SOFT = np.random.default_rng(5).dirichlet(np.ones(3), size=24)
