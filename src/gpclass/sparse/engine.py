@@ -186,19 +186,12 @@ class Engine:
                 rho *= 0.5
                 q = best.q.mixed(best.next_q, rho).balanced()
                 continue
-            target = natural_step(sums, prior).balanced()
-            best = Fit(
-                basis=basis,
-                q=q,
-                next_q=target,
-                bound=bound,
-                gap=divergence(q, target),
-                passes=passes,
-                gradient=_gradient(basis, q, sums) if gradient else None,
-                residual=sums.residual / max(self.data.n_rows, 1),
-                others=sums.others,
-                counts=sums.counts,
+            target, slope = (
+                natural_step(sums, prior).balanced(),
+                _gradient(basis, q, sums) if gradient else None,
             )
+            gap, residual = divergence(q, target), sums.residual / max(self.data.n_rows, 1)
+            best = Fit(basis, q, target, bound, gap, passes, slope, residual, sums.others, sums.counts)
             if best.gap <= tol:
                 return best
             rho = min(longest, 2.0 * rho)
