@@ -34,7 +34,7 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
     posed = pose_classes(problem)
-    method = settings.learn_by if posed.elementwise else Laplace()
+    method = settings.learn_by if posed.y.ndim == 1 or posed.margins else Laplace()
     posed, learned = learn(replace(posed, inference=method), plan, rng)
     if learned is not None:
         problem = replace(problem, kernel=posed.kernel, likelihood=posed.likelihood)
