@@ -71,7 +71,6 @@ study: $(READY) ## compare with other classifiers on the data sets in DATA, for 
 docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning is an error
 	$(PY) docs/mathjax.py
 	$(MAKE) --no-print-directory -O -j $(JOBS) $(PICTURES:%=draw/%)
-	rm -rf docs/generated # pages of names that are gone
 	$(PY) -m sphinx -W --keep-going -q -j $(JOBS) -b html docs docs/_build/html
 	@echo "The documentation is at docs/_build/html/index.html."
 

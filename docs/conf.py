@@ -6,6 +6,7 @@ import functools
 import importlib
 import logging
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,7 @@ else:
     sys.stderr.write("MathJax is not in docs/_static: formulas will need a network (see docs/mathjax.py).\n")
 
 autosummary_generate = True
+shutil.rmtree(HERE / "generated", ignore_errors=True)  # pages of names that are gone
 # The pages of the guide that explain a name, or all names of a module: links at the top of their pages.
 autosummary_context = {
     "guides": {
