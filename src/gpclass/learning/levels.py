@@ -118,7 +118,7 @@ class Run:
     def on_some(self, state: State) -> State:
         """Return the state on more rows, with inducing inputs for the hyperparameters of the state."""
         level = self.with_inputs(state.problem)
-        self.enter("more rows", level.data.n_rows)
+        self.enter("learning on", level.data.n_rows)
         return self._search(state, level)
 
     def on_all(self, state: State) -> State:
@@ -128,7 +128,7 @@ class Run:
         level = self.extended(state.problem)
         after = self._search(state, level)
         self.inverse = after.learned.inverse_hessian
-        self.enter("all rows", self.data.n_rows)
+        self.enter("learning on all", self.data.n_rows)
         self.write(level, level.q)
         return after
 
@@ -188,7 +188,7 @@ class Run:
         rows = self.data.sample(self.settings.rows[1], self.rng)
         rows = rows.take(self.rng.permutation(rows.n_rows))  # the sample may be sorted
         self.scored = rows.take(slice(0, SCORED_ROWS))
-        self.enter("choosing inducing inputs", rows.n_rows)
+        self.enter("choosing inducing inputs on", rows.n_rows)
         self.work.entropy = entropy_of(class_counts(rows.y, rows.weight, self.problem.likelihood.labels))
         problem = with_eps(self.problem.like(problem), DEFAULT)
         most = self.settings.most(self.problem.closed)
@@ -261,16 +261,15 @@ class Run:
 
     def enter(self, name: str, n_rows: int) -> None:
         """Set the name of the next stage and its number of rows."""
-        self.stage = f"{name} ({n_rows:,})"
-        self.plan.announce(f"{self.stage}, {self.seconds:.0f} s")
+        self.stage = f"{name} {n_rows:,} rows"
+        self.plan.announce(self.stage)
 
     def heard(self, level: Level, writes: bool, bound: float, q: Q | None) -> None:
         """Count a pass, and report the bound per row, which is comparable for any number of rows."""
         n_rows, size = level.data.n_rows, len(level.Z)
         self.passes += 1
         self.work.done += self.work.of_pass(n_rows, size)
-        words = f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row"
-        self.plan.announce(f"{words}, {self.seconds:.0f} s")
+        self.plan.announce(f"{self.stage}, {size} inducing inputs, bound {bound / n_rows:.4f} per row")
         if writes:
             self.write(level, q)
 
