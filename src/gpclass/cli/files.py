@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from gpclass.core import text
 
 ENDINGS = {
     "model": (".gpc",),
@@ -27,6 +29,13 @@ def named(names: Iterable[object], most: int = 6) -> str:
     shown = [repr(str(name)) for name in names]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
+
+
+def check_known(found: str, others: str, names: Iterable[str], known: Sequence[str]) -> None:
+    """Raise unless all names are known: ``found``, the names that are not, the most similar one, and ``others``."""
+    if missing := [name for name in names if name not in known]:
+        wrong = f"{'s' * (len(missing) > 1)} {named(missing)}{text.similar(missing[0], known)}"
+        raise InputError(f"{found}{wrong}: {others} {named(known, 12)}.")
 
 
 @contextlib.contextmanager

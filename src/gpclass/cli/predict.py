@@ -19,17 +19,18 @@ EXAMPLES = (
 )
 
 
-@click.command(epilog=options.examples(*EXAMPLES))
+@options.command(*EXAMPLES)
 @click.argument("model")
 @click.argument("data")
 @click.option(
     "--output", "-o", "path", metavar="FILE", help="File to write: .csv, .csv.gz, .json or .parquet."
 )
-@click.option("--level", default=0.95, metavar="P", help="Probability that a credible interval covers.")
+@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, metavar="P",
+              help="Probability that a credible interval covers.")  # fmt: skip
 @click.option("--no-intervals", is_flag=True, help="Do not compute credible intervals, which saves time.")
 @click.option("--cost", metavar="JSON|FILE", help="Cost of each decision, for each true class.")
 @click.option(
-    "--reject", type=float, metavar="COST",
+    "--reject", type=click.FloatRange(0), metavar="COST",
     help='Cost of not deciding; rows whose best decision costs more are "undecided".',
 )  # fmt: skip
 @options.columns("--keep", "Columns of DATA to copy to the result.")

@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import date, timedelta
 from typing import Any
 
 import click
@@ -13,9 +14,10 @@ import click
 from gpclass.cli import options, output
 from gpclass.cli.files import InputError, access, check_output, read_model
 from gpclass.cli.output import show_pairs
+from gpclass.core import text
 
 
-@click.command(epilog=options.examples("check model.gpc", "check model.gpc --draws 10000 --json"))
+@options.command("check model.gpc", "check model.gpc --draws 10000 --json")
 @click.argument("model")
 @click.option(
     "--draws", type=click.IntRange(10), default=2000, metavar="N",
@@ -49,7 +51,7 @@ def check(model: str, draws: int, seed: int, as_json: bool) -> None:
         show_pairs("labels that the other rows make improbable, and the most probable class", lines)
 
 
-@click.command(epilog=options.examples("info model.gpc", "info model.gpc --json"))
+@options.command("info model.gpc", "info model.gpc --json")
 @click.argument("model")
 @options.common
 def info(model: str, as_json: bool) -> None:
@@ -64,36 +66,62 @@ def info(model: str, as_json: bool) -> None:
     show_pairs("columns", [_column(each) for each in known["columns"] if named])
     models = [
         (f"{each['value']:.2f}", f"{each['model']}, {each['n_rows']} rows{', chosen' * each['chosen']}")
-        for each in known["compared_models"]
+        for each in sorted(known["compared_models"], key=lambda each: (-each["n_rows"], -each["value"]))
     ]
     show_pairs("integrated evidence of the compared models", models)
 
 
 def _column(column: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the name of a column, and its kind with levels or the median."""
+    kind, median = column["kind"], column["fill"]
     if not column["positions"]:
         return column["name"], "constant, not used"
-    fill = "" if column["fill"] is None else f"{column['fill']:g}"
-    return column["name"], f"{column['kind']}  {_text(column['levels']) or fill}"
+    if kind == "category":
+        return column["name"], f"category: {_text(column['levels'])}"
+    if median is None:
+        return column["name"], kind
+    day = date(1970, 1, 1) + timedelta(median) if kind == "date" else ""
+    return column["name"], f"{kind}, median {day or f'{median:g}'}{' days' * (kind == 'duration')}"
+
+
+def scores_of(clf: Any, y: Any) -> dict[str, float]:
+    """Return the leave-one-out scores of a fit to rows with these labels, if there are any, and that of frequencies."""
+    import numpy as np
+
+    truth = np.searchsorted(clf.classes_, y)
+    shares, p = np.bincount(truth) / len(y), getattr(clf, "loo_proba_", None)
+    chance = {"log_loss_of_class_frequencies": float(-shares @ np.log(shares))}
+    if p is None:
+        return chance
+    losses = -np.log(np.maximum(p[np.arange(len(y)), truth], np.finfo(float).tiny))
+    wrong = p.argmax(axis=1) != truth
+    return {
+        "leave_one_out_log_loss": float(losses.mean()),
+        **chance,
+        "leave_one_out_error": float(wrong.mean()),
+    }
 
 
 def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all information about a model as plain data."""
+    """Return all information about a model as plain data: scores first, then what it was fitted to, then settings."""
     evidence = clf.log_marginal_likelihood_value_
-    loo = getattr(clf, "loo_log_score_", None)
+    loo = None if "leave_one_out_log_loss" in about else getattr(clf, "loo_log_score_", None)
     compared = clf.compared_ if isinstance(clf.compared_, list) else [clf.compared_]
     return {
-        "model": path,
-        "kilobytes": round(os.path.getsize(path) / 1e3),
+        "leave_one_out_log_loss": None if loo is None else -float(loo),
+        "log_loss_of_class_frequencies": None,
+        "leave_one_out_error": None,
+        "log_evidence": None if evidence is None else float(evidence),
         **about,
         "classes": clf.classes_.tolist(),
+        "model": path,
+        "kilobytes": round(os.path.getsize(path) / 1e3),
         "inference": repr(clf.inference_),
         "likelihood": repr(getattr(clf.base_estimator_, "likelihood", clf.likelihood)),
         "multi_class": clf.multi_class if clf.n_classes_ > 2 else None,
-        "kernel": " | ".join(map(str, getattr(clf.kernel_, "kernels", [clf.kernel_]))),
-        "log_evidence": None if evidence is None else float(evidence),
-        "leave_one_out_log_loss": None if loo is None else -float(loo),
-        "compared_models": [asdict(each) for part in compared for each in part],
         "columns": _columns(clf),
+        "compared_models": [asdict(each) for part in compared for each in part],
+        "kernel": " | ".join(map(str, getattr(clf.kernel_, "kernels", [clf.kernel_]))),
     }
 
 
@@ -109,23 +137,22 @@ def _columns(clf: Any) -> list[dict[str, Any]]:
 
 def show_facts(known: Mapping[str, Any]) -> None:
     """Write the information from `describe`, one line per item; missing values are left out."""
-    counts = {name: len(known[name]) or None for name in ("columns", "compared_models")}
-    facts = {name.replace("_", " "): value for name, value in {**known, **counts}.items()}
-    show_pairs("", [(name, _text(value)) for name, value in facts.items() if value is not None])
+    counts: dict[str, Any] = {name: len(known[name]) or None for name in ("columns", "compared_models")}
+    facts = {**known, **counts, "kernel": text.shortened(known["kernel"])}
+    names = {name: name.replace("leave_one_out", "leave-one-out").replace("_", " ") for name in facts}
+    show_pairs("", [(names[name], _text(value)) for name, value in facts.items() if value is not None])
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(str(each) for each in value if each is not None)
+        return ", ".join("missing" if each is None else str(each) for each in value)
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 # ------------------------------------------------------------------------------------- figures
 
 
-@click.command(
-    epilog=options.examples("plot model.gpc", "plot model.gpc -o figure.pdf", "plot model.gpc --kind trace")
-)
+@options.command("plot model.gpc", "plot model.gpc -o figure.pdf", "plot model.gpc --kind trace")
 @click.argument("model")
 @options.figure
 @click.option("--kind", type=click.Choice(["auto", "trace"]), default="auto", help="Kind of figure.")

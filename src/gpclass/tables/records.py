@@ -11,7 +11,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
-from gpclass.tables.kinds import ColumnError
+from gpclass.tables.kinds import PLAIN, ColumnError
 from gpclass.tables.reading import Values
 from gpclass.validation import Where, is_missing
 
@@ -133,9 +133,10 @@ def finite_numbers(column: Values, kind: str, where: Where = "row {}".format) ->
         raise ColumnError(column.name, what, "conversion")
     try:
         values = column.numbers(kind)
-    except (TypeError, ValueError) as error:
-        what = f"cannot be read as {kind}s, as in the training rows ({error})"
-        raise ColumnError(column.name, what, "conversion") from None
+    except (TypeError, ValueError):
+        other = next((str(value) for value in column.present if not PLAIN.fullmatch(str(value))), "")
+        what = f"cannot be read as {kind}s, as in the training rows"
+        raise ColumnError(column.name, what, "conversion", other) from None
     infinite = np.isinf(values)
     if infinite.any():
         place = f"{where(int(np.argmax(infinite)))}, column {column.name!r}"
