@@ -111,7 +111,7 @@ def test_what_training_did_not_have_is_counted(messy, tmp_path):
 def test_an_identifier_is_named(tmp_path):
     MESSY.assign(id=np.arange(N)).to_csv(tmp_path / "t.csv", index=False)
     result = run("fit", tmp_path / "t.csv", "-t", "y", "--inference", "laplace", "-o", tmp_path / "m.gpc")
-    assert "'id' of X numbers the rows, and may be identifiers" in result.stderr
+    assert "Column 'id' of the table numbers the rows, and is likely to be an identifier" in result.stderr
 
 
 BROKEN = {
@@ -125,19 +125,22 @@ BROKEN = {
     ),
     "twice": ("a,a,y\n1,2,0\n", "more than one column called 'a'"),
     "no target": ("a,b\n1,2\n", "no column 'y'"),
-    "no label": ("a,y\n1,\n2,0\n", "no label in row 1"),
+    "no label": ("a,y\n1,\n2,\n", "no label in column 'y'"),
     "no inputs": ("y\n0\n1\n", "besides the target"),
-    "short": ("a,y\n1,0\n2\n", "no label in row 2"),
-    "long": ("a,y\n1,0\n2,1,3\n", "Expected 2 fields in line 3, saw 3"),
+    "short": ("a,y\n1,0\n2\n", "only the class '0'"),
+    "long": ("a,y\n1,0\n2,1,3\n", "3 values in line 3, and 2 in the lines above: remove lines"),
     "all long": ("a,y\n1,0,3\n2,1,3\n", "rows with more values than its first line has names"),
     "no header": ("1,2\n3,4\n", "starts with numbers"),
     "no name": ("a,,y\n1,2,0\n", "column 2"),
     "quotes": ('a,y\n"1,0\n2,1\n', "quotes"),
     "measurement": ("a,y\n1,0.5\n2,0.7\n3,0.1\n", "measurement"),
     "names": ("a,y\n" + "".join(f"n{i},{i % 2}\n" for i in range(50)), "--drop a"),
-    "commas": ("a;y\n" + "".join(f"{i},5;{i % 2}\n" for i in range(50)), "--decimal ,"),
-    "percent": ("a,y\n" + "".join(f"{i}%,{i % 2}\n" for i in range(50)), "numbers as text, such as '0%'"),
-    "constant": ("a,b,y\n1,,0\n1,,1\n", "All columns of X are constant"),
+    "commas": ("a;y\n" + "".join(f"{i},5;{i % 2}\n" for i in range(50)), "give --decimal ',', or"),
+    "percent": (
+        "a,y\n" + "".join(f"{i}%,{i % 2}\n" for i in range(50)),
+        "numbers as text, such as '0%': give --strip '%', or",
+    ),
+    "constant": ("a,b,y\n1,,0\n1,,1\n", "All columns of the table are constant"),
     "latin": (
         b"caf\xe9,y\n1,0\n",
         "utf-8, as it has the byte 0xe9: give its encoding, such as --encoding latin-1",
@@ -176,14 +179,14 @@ def test_an_encoding_and_a_sheet_that_do_not_exist(messy, tmp_path):
     pytest.importorskip("openpyxl")
     WRITERS["t.xlsx"](tmp_path / "t.xlsx")
     done = run(*arguments, tmp_path / "t.xlsx", "--sheet", "other", code=1)
-    assert "Worksheet named 'other' not found" in one_sentence(done)
+    assert "no sheet 'other': its sheets are 'data'" in one_sentence(done)
 
 
 def test_decimal_commas_of_new_rows_are_refused_with_the_option(messy, tmp_path):
     german(MESSY).to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
     said = one_sentence(run("predict", messy / "m.gpc", tmp_path / "t.csv", code=1))
-    assert "'größe' cannot be read as numbers" in said
-    assert "give --decimal or --thousands" in said
+    assert "'größe' has texts where the training rows have numbers, such as '" in said
+    assert said.endswith("give --decimal ','.")
 
 
 @pytest.mark.parametrize("name", [None, "id"])
@@ -203,7 +206,7 @@ def test_tables_that_do_not_go_with_the_model(messy, tmp_path):
     assert "has no columns 'größe', 'member', 'since', 'seen'" in words
     MESSY.assign(count="many").to_csv(tmp_path / "t.csv", index=False)
     words = one_sentence(run("predict", messy / "m.gpc", tmp_path / "t.csv", code=1))
-    assert "The column 'count' cannot be read as numbers" in words
+    assert "The column 'count' has texts where the training rows have numbers, such as 'many'" in words
 
 
 def test_columns_may_be_in_any_order_and_more_than_needed(messy, tmp_path):
@@ -223,8 +226,9 @@ def test_dates_that_do_not_exist_are_not_missing_values(dates, tmp_path):
 def test_files_and_options_that_are_refused(messy, tmp_path):
     (tmp_path / "t.ods").write_bytes(b"PK")
     assert "save it as .xlsx or .csv" in one_sentence(run("fit", tmp_path / "t.ods", "-t", "y", code=1))
-    done = run("fit", messy / "t.csv", "-t", "y", "--decimal", "abc", code=1)
-    assert "length-1 decimal" in one_sentence(done)
+    assert "not one character" in run("fit", messy / "t.csv", "-t", "y", "--decimal", "abc", code=2).stderr
+    done = run("fit", messy / "t.csv", "-t", "y", "--thousands", ".", code=1)
+    assert "--decimal and --thousands are both '.'" in one_sentence(done)
     MESSY.assign(tags=[[1, 2]] * N).to_json(
         tmp_path / "t.jsonl", orient="records", lines=True, date_format="iso"
     )

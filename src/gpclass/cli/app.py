@@ -28,12 +28,12 @@ REMEDIES = {
     "numbers": "give {1}, or leave it out with --drop {0}",
     "signs": "give {1}, or leave it out with --drop {0}",
     "texts": "correct them, give --missing with those that stand for missing values, or leave it out with --drop {0}",
+    "new numbers": "give {1}",
     "conversion": "write it as in the training rows, or give --missing with texts that stand for missing values",
-    "other": "correct it, or leave it out with --drop {0}",
     "identifier": "leave it out with --drop {0}, or treat it as categories with --categorical {0}",
-    "levels": "leave it out with --drop {0}, or merge rare levels",
-    "dates": "write them as 2026-01-31, leave cells without a date empty, or leave the column out with --drop {0}",
-    "times": "write them as 14:30:00, leave cells without a time empty, or leave the column out with --drop {0}",
+    "dates": "write them as 2026-01-31, leave cells without a date empty, or leave it out with --drop {0}",
+    "times": "write them as 14:30:00, leave cells without a time empty, or leave it out with --drop {0}",
+    "other": "correct it, or leave it out with --drop {0}",
 }
 USES = """\b
 gpclass compare data.csv --target y      find out which method suits the data
@@ -123,7 +123,7 @@ def notation(example: str) -> str:
     """Return the options that read a number that is written like this; '' if it has no digits.
 
     >>> notation("1.234,50 €"), notation("1,234"), notation("7 %")
-    ("--decimal , --thousands . --strip '€'", '--thousands , (or --decimal ,)', '--strip %')
+    ("--decimal ',' --thousands '.' --strip '€'", "--thousands ',' (or --decimal ',')", "--strip '%'")
     """
     marks = re.findall(r"(?<=\d)[.,'\s](?=\d)", example)
     once = {mark for mark in marks if marks.count(mark) == 1}
@@ -132,19 +132,16 @@ def notation(example: str) -> str:
     thousands = [mark for mark in dict.fromkeys(marks) if mark != decimal]
     decimal = "," if thousands == ["."] else decimal.replace(".", "")
     signs = "".join(dict.fromkeys(re.findall(r"[^\d\s.,'+−-]", example)))
-    given = {
-        "decimal": decimal,
-        "thousands": "".join(thousands),
-        "strip": signs if re.search(r"\d", example) else "",
-    }
-    options = " ".join(f"--{name} {shlex.quote(mark)}" for name, mark in given.items() if mark)
-    return options + " (or --decimal ,)" * (grouped and thousands == [","])
+    signs = signs if re.search(r"\d", example) else ""
+    given = [("--decimal", decimal), ("--thousands", "".join(thousands)), ("--strip", signs)]
+    options = " ".join(f"{name} {mark!r}" for name, mark in given if mark)
+    return options + " (or --decimal ',')" * (grouped and thousands == [","])
 
 
 def plain(words: str) -> str:
     """Return a message of the library in one line, with the table of the user instead of the argument X."""
-    words = re.sub(r"\b(?:Input )?X\b", "the table", " ".join(words.split()))
-    return words[:1].upper() + words[1:]
+    words = re.sub(r"^(?:Input )?X\b", "The table", " ".join(words.split()))
+    return re.sub(r"(?<!['\w])X\b(?!['.])", "the table", words)
 
 
 def sentence(error: Exception) -> str:
@@ -153,11 +150,9 @@ def sentence(error: Exception) -> str:
     # By its attribute, because importing the class ColumnError would import scikit-learn.
     if problem := getattr(error, "problem", ""):
         given: Any = error
-        options = notation(given.example)
-        remedy = REMEDIES.get(
-            "numbers" if options and problem == "conversion" else problem, REMEDIES["other"]
-        )
-        remedy = remedy.format(shlex.quote(given.name), options)
+        options = notation(given.example or "")
+        problem = "new numbers" if options and problem == "conversion" else problem
+        remedy = REMEDIES.get(problem, REMEDIES["other"]).format(shlex.quote(given.name), options)
         return f"The column {given.name!r} {given.found}: {remedy}."
     if isinstance(error, MemoryError):
         return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."

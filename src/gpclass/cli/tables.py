@@ -42,6 +42,9 @@ DATES = {
     "%d.%m.%Y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
 }
 TIME = re.compile(r"\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?")  # of day, or a duration
+TRUTH = {
+    spelling: word == "true" for word in ("true", "false") for spelling in (word, word.upper(), word.title())
+}
 PLAIN = (".", "", "")  # the notation that pandas reads: decimal, thousands, strip
 FEW = 20  # this many classes are accepted regardless of the number of rows
 
@@ -92,9 +95,7 @@ def _source(path: str) -> tuple[Any, str]:
     kind = os.path.splitext(stem)[1] if kind in PACKED else kind
     with access(path, "read"):
         if kind in UNKNOWN:
-            raise InputError(
-                f"{path} is not a table of a kind that can be read: give .csv, .xlsx or .parquet."
-            )
+            raise InputError(f"{path} is not a table of a kind that can be read: save it as .xlsx or .csv.")
         with contextlib.nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
             if path != "-" and os.path.isfile(path):
                 return path, kind
@@ -110,18 +111,17 @@ def _again(source: Any) -> Any:
 
 
 def _json(source: Any, encoding: str, *, lines: bool) -> Any:
-    settings: dict[str, Any] = {"encoding": encoding, "dtype": False, "convert_dates": False}
     try:
-        return pd.read_json(source, lines=lines, **settings)
+        return pd.read_json(source, lines=lines, encoding=encoding, dtype=False)
     except ValueError:
-        return pd.read_json(_again(source), lines=True, **settings)
+        return pd.read_json(_again(source), lines=True, encoding=encoding, dtype=False)
 
 
 def _excel(source: Any, path: str, sheet: str | None) -> Any:
     with pd.ExcelFile(source) as book:
         sheet = book.sheet_names[0] if sheet is None else sheet
         check_known(f"{path} has no sheet", "its sheets are", [sheet], book.sheet_names)
-        frame = book.parse(sheet, header=None)
+        frame = pd.read_excel(book, sheet_name=sheet, header=None)
     names = ["" if pd.isna(name) else str(name) for name in (frame.iloc[0] if len(frame) else [])]
     return _named(path, frame.iloc[1:].infer_objects(), names)
 
@@ -172,6 +172,8 @@ def _typed(column: Any, notation: tuple[str, str, str]) -> Any:
         if texts.dropna().str.fullmatch(pattern).all():
             dates = pd.to_datetime(texts, errors="coerce", format=form, utc=True)
             return dates if dates.notna().equals(texts.notna()) else texts  # text is rejected later
+    if texts.dropna().isin(TRUTH).all():
+        return texts.map(TRUTH)
     if texts.dropna().str.fullmatch(TIME).all():
         return pd.to_timedelta(texts.where(texts.str.count(":") != 1, texts + ":00"))
     return _numbers(texts, *notation)
@@ -215,8 +217,8 @@ def _one_sentence(path: str) -> Iterator[None]:
         words = " ".join(str(error).split("C error: ")[-1].split()).rstrip(".")[:150]
         if long := re.fullmatch(r"Expected (\d+) fields in line (\d+), saw (\d+)", words):
             raise InputError(
-                f"{path} has {long[3]} values in line {long[2]}, and {long[1]} in the lines above: remove lines above the "
-                "header, or check separators and quotes."
+                f"{path} has {long[3]} values in line {long[2]}, and {long[1]} in the lines above: remove lines above "
+                "the header, or check separators and quotes."
             ) from None
         if "one file per ZIP" in words:
             words = "it has several files, expected one"
@@ -235,7 +237,7 @@ def read_problem(
     from gpclass.tables import TableWarning
 
     columns, drop, categorical = (options.pop(name) for name in ("columns", "drop", "categorical"))
-    frame = read_table(path, [target], **options)
+    frame = read_table(path, [str(target)], **options)
     if target is None:
         raise click.UsageError(f"Give --target, the column with the labels, one of {named(frame, 12)}.")
     check_columns(path, frame, [target, *columns, *drop, *categorical])
@@ -247,11 +249,11 @@ def read_problem(
         raise InputError(f"{path} has no column to learn from besides the target {target!r}.")
     if unused := [name for name in categorical if name not in features]:
         raise InputError(f"--categorical names {named(unused)}, which is not among the columns used.")
-    if missing := int(frame[target].isna().sum()):
-        words = f"{path} has no label in {missing} of {len(frame)} rows, column {target!r}"
+    known = frame[target].notna()
+    X, y = frame.loc[known, features].reset_index(drop=True), _labels(path, frame.loc[known, target])
+    if len(y) < len(frame):
+        words = f"{path} has no label in {len(frame) - len(y)} of {len(frame)} rows, column {target!r}"
         warnings.warn(f"{words}: these rows are left out.", TableWarning, stacklevel=2)
-        frame = frame[frame[target].notna()].reset_index(drop=True)
-    X, y = frame[features], _labels(path, frame[target])
     if rows is not None and rows < len(y):
         X, _, y, _ = train_test_split(X, y, stratify=y, random_state=seed, train_size=rows)
     return X, y

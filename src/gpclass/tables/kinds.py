@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ PLAIN = re.compile(r"\s*[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?\s*")
 NUMBER_LIKE = re.compile(
     r"\s*[-+−]?[$€£]?\s?(0|[1-9]\d*|[1-9]\d{0,2}([.,'\s]\d{3})+)([.,]\d+)?([eE][-+]?\d+)?\s?[%$€£]?\s*"
 )
+GROUPED = re.compile(r"\d[.,'\s]\d{3}(?!\d)")
 SIGN = re.compile(r".*[%$€£].*")
 WITH_UNIT = re.compile(r"\s*([$€£]?)\s?[-+]?\d[\d.,'\s]*?\s?([^\W\d]{0,4}|[%°$€£])\s*")  # such as 1,200 kg
 MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -69,13 +70,13 @@ class ColumnError(ValueError):
         What is wrong with it, as a clause without a subject.
     problem : str
         What to do about it: a key of `REMEDIES`.
-    example : str, default=""
+    example : str, default=None
         One of the values.
     """
 
-    def __init__(self, name: str, found: str, problem: str, example: str = "") -> None:
+    def __init__(self, name: str, found: str, problem: str, example: str | None = None) -> None:
         self.name, self.problem, self.example = name, problem, example
-        self.found = f"{found}, such as {example[:40]!r}" if example else found
+        self.found = f"{found}, such as {example[:40]!r}" if example is not None else found
         super().__init__(name, found, problem, example)
 
     def __str__(self) -> str:
@@ -145,6 +146,12 @@ def kind_at_fit(column: Values, *, chosen: bool, categories: bool) -> str:
     return "category" if kind == "truth" else kind
 
 
+def telling(values: Iterable[Any]) -> str:
+    """Return a text that is not a plain number, if possible one whose mark does not stand before three digits."""
+    texts = [text for text in map(str, values) if not PLAIN.fullmatch(text)]
+    return min(texts, key=lambda text: GROUPED.search(text) is not None, default="")
+
+
 def _kind_of_text(name: str, values: list[Any]) -> str:
     """Return whether texts are numbers or categories; raise for numbers in another notation, dates and identifiers."""
     texts = sorted({str(value) for value in values})
@@ -154,7 +161,7 @@ def _kind_of_text(name: str, values: list[Any]) -> str:
 
     if not texts or share(PLAIN) == 1.0 or {type(value) for value in values} <= {bool}:
         return "number"
-    example = next((text for text in texts if not PLAIN.fullmatch(text)), texts[0])
+    example = telling(texts)
     like, many = share(NUMBER_LIKE), len(texts) > FEW_LEVELS
     varied = many or len(texts) > 0.5 * len(values)
     if like == 1.0 or (varied and like >= MOSTLY and share(CODE) == 0.0):
@@ -172,8 +179,8 @@ def _kind_of_text(name: str, values: list[Any]) -> str:
     if many and len(units) == 1 and units.isdisjoint({None, ("", "")}):
         raise ColumnError(name, "has numbers as text", "signs", example)
     if many and len(texts) >= DISTINCT * len(values):
-        what = f"is likely to be an identifier, as it has {len(texts)} different texts in {len(values)} rows"
-        raise ColumnError(name, what, "identifier", example)
+        what = f"has {len(texts)} different texts in {len(values)} rows, such as {example[:40]!r}"
+        raise ColumnError(name, f"{what}, and is likely to be an identifier", "identifier")
     return "category"
 
 

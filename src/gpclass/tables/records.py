@@ -11,7 +11,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
-from gpclass.tables.kinds import PLAIN, ColumnError
+from gpclass.tables.kinds import ColumnError, telling
 from gpclass.tables.reading import Values
 from gpclass.validation import Where, is_missing
 
@@ -134,9 +134,8 @@ def finite_numbers(column: Values, kind: str, where: Where = "row {}".format) ->
     try:
         values = column.numbers(kind)
     except (TypeError, ValueError):
-        other = next((str(value) for value in column.present if not PLAIN.fullmatch(str(value))), "")
-        what = f"cannot be read as {kind}s, as in the training rows"
-        raise ColumnError(column.name, what, "conversion", other) from None
+        what = f"has texts where the training rows have {kind}s"
+        raise ColumnError(column.name, what, "conversion", telling(column.present)) from None
     infinite = np.isinf(values)
     if infinite.any():
         place = f"{where(int(np.argmax(infinite)))}, column {column.name!r}"
