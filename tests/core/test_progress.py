@@ -48,6 +48,6 @@ def test_on_a_terminal_each_line_replaces_the_one_before(capsys, monkeypatch):
     written = capsys.readouterr().err
     first, second, last = written.removesuffix("\n").split("\r")
     assert first.startswith("fitting 9 rows, 0 s: a long name")
-    assert len(first) == len(second) == len(last) == 39
+    assert len(first) == len(second) == len(last) == 37
     assert last.rstrip() == second.rstrip() == "fitting 9 rows, 0 s: short"
     assert written.endswith("\n")

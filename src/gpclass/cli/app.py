@@ -59,7 +59,11 @@ class Group(click.Group):
             try:
                 super().invoke(context)
                 sys.stdout.flush()
-            except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            except (click.ClickException, click.exceptions.Exit, BrokenPipeError) as error:
+                if type(error) is click.UsageError:
+                    error.message = output.wrapped(f"Error: {error.message}", sys.stderr).removeprefix(
+                        "Error: "
+                    )
                 raise
             except (KeyboardInterrupt, click.Abort) as error:
                 output.remark(f"gpclass: interrupted. {str(error) or 'Unfinished results were not written.'}")
@@ -79,7 +83,6 @@ class Group(click.Group):
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
         "show_default": True,
-        "color": False if os.environ.get("NO_COLOR") else None,  # None: colours only on a terminal
     },
 )
 @click.version_option(__version__, prog_name="gpclass")
@@ -141,6 +144,8 @@ def notation(example: str) -> str:
 def plain(words: str) -> str:
     """Return a message of the library in one line, with the table of the user instead of the argument X."""
     words = re.sub(r"^(?:Input )?X\b", "The table", " ".join(words.split()))
+    words = re.sub(r"^(Column '(.*)' .*): drop it\.$", r"\1: leave it out with --drop '\2'.", words)
+    words = words.replace("replace them by NaN, which is an empty cell in a file", "give them to --missing")
     return re.sub(r"(?<!['\w])X\b(?!['.])", "the table", words)
 
 

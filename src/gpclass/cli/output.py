@@ -6,6 +6,7 @@ Lines are wrapped, and coloured, only on a terminal.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -37,8 +38,8 @@ def paragraph(text: Any) -> None:
 def remark(sentence: str, title: str = "", colour: str = "") -> None:
     """Write a note to standard error, after a coloured title if one is given; it replaces a line of progress."""
     words = wrapped(title + sentence, sys.stderr).removeprefix(title)
-    clear = "\r\x1b[K" if sys.stderr.isatty() else ""
-    click.echo(clear + (click.style(title, fg=colour, bold=True) if title else "") + words, err=True)
+    title = title if os.environ.get("NO_COLOR") or not title else click.style(title, fg=colour, bold=True)
+    click.echo(("\r\x1b[K" if sys.stderr.isatty() else "") + title + words, err=True)
 
 
 def show_json(value: Any) -> None:

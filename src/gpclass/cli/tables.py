@@ -85,7 +85,8 @@ def read_table(
         raise InputError(f"{path} has a header but no rows: there is nothing to learn from or to predict.")
     frame = frame.reset_index(drop=True).rename(columns=str)
     if missing:
-        frame = frame.mask(frame.astype(str).isin(missing))
+        numbers = pd.to_numeric(pd.Series(missing), errors="coerce").dropna()
+        frame = frame.mask(frame.isin([*missing, *numbers]))
     return frame.apply(lambda column: column if column.name in text else _typed(column, notation))
 
 

@@ -36,12 +36,12 @@ class Line:
             self.write("\r" if terminal else "\n")
 
     def write(self, end: str) -> None:
-        """Write the line; on a terminal it is cut off at the edge, and the next one replaces it."""
+        """Write the line; on a terminal it is cut off, with room for ^C, and the next one replaces it."""
         step = f", step {self.steps} of {self.n_steps}" if self.n_steps else ""
         count = f"{self.evaluations} evaluations" if self.evaluations else ""
         what = ", ".join(filter(None, (self.stage, self.evidence, count)))
         text = f"{self.task}{step}, {time.perf_counter() - self.started:.0f} s: {what}"
-        width = shutil.get_terminal_size().columns - 1 if sys.stderr.isatty() else None
+        width = shutil.get_terminal_size().columns - 3 if sys.stderr.isatty() else None
         sys.stderr.write(f"{text[:width]:<{width or 0}}{end}")
         sys.stderr.flush()
         self.written = time.perf_counter()
