@@ -26,7 +26,6 @@ EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}  # the extras of these packa
 # What to do about a column that cannot be used as it is. {0} is its name, {1} how to read its numbers.
 REMEDIES = {
     "numbers": "give {1}, or leave it out with --drop {0}",
-    "signs": "give {1}, or leave it out with --drop {0}",
     "texts": "correct them, give --missing with those that stand for missing values, or leave it out with --drop {0}",
     "new numbers": "give {1}",
     "conversion": "write it as in the training rows, or give --missing with texts that stand for missing values",
@@ -38,8 +37,8 @@ REMEDIES = {
 USES = """\b
 gpclass compare data.csv --target y      find out which method suits the data
 gpclass fit data.csv --target y          fit a model and save it to model.gpc
-gpclass predict model.gpc new.csv        predict new rows
 gpclass check model.gpc                  can the approximation be trusted?
+gpclass predict model.gpc new.csv        predict new rows
 gpclass compare                          try it on a small built-in problem
 gpclass explore                          place points in a page in the browser
 """
@@ -61,9 +60,8 @@ class Group(click.Group):
                 sys.stdout.flush()
             except (click.ClickException, click.exceptions.Exit, BrokenPipeError) as error:
                 if type(error) is click.UsageError:
-                    error.message = output.wrapped(f"Error: {error.message}", sys.stderr).removeprefix(
-                        "Error: "
-                    )
+                    words = output.wrapped(f"Error: {error.message}", sys.stderr).removeprefix("Error: ")
+                    raise click.UsageError(words, error.ctx) from None
                 raise
             except (KeyboardInterrupt, click.Abort) as error:
                 output.remark(f"gpclass: interrupted. {str(error) or 'Unfinished results were not written.'}")
@@ -79,11 +77,7 @@ class Group(click.Group):
 @click.group(
     cls=Group,
     epilog=USES,
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "max_content_width": 100,
-        "show_default": True,
-    },
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="gpclass")
 def gpclass() -> None:
@@ -156,7 +150,9 @@ def sentence(error: Exception) -> str:
     if problem := getattr(error, "problem", ""):
         given: Any = error
         options = notation(given.example or "")
-        problem = "new numbers" if options and problem == "conversion" else problem
+        problem = {"conversion": "new numbers" if options else problem, "signs": "numbers"}.get(
+            problem, problem
+        )
         remedy = REMEDIES.get(problem, REMEDIES["other"]).format(shlex.quote(given.name), options)
         return f"The column {given.name!r} {given.found}: {remedy}."
     if isinstance(error, MemoryError):

@@ -14,24 +14,13 @@ from gpclass.cli import output
 
 READING = ("decimal", "thousands", "strip", "missing", "separator", "encoding", "sheet")
 TABLE = ("columns", "drop", "categorical", "rows", "seed", *READING)
-MODEL = (
-    "inference",
-    "likelihood",
-    "kernel",
-    "multi_class",
-    "hyperparameters",
-    "n_restarts_optimizer",
-    "class_weight",
-)
-# Titles of options in help texts; those that are not listed come first.
-SECTIONS = {
-    **dict.fromkeys(MODEL, "Model"),
-    **dict.fromkeys(TABLE[:4], "Rows and columns"),
-    **dict.fromkeys(READING, "Reading DATA"),
-    **dict.fromkeys(
-        ("seed", "n_jobs", "verbose", "as_json", "debug", "_click_default_help", "help"), "General"
-    ),
-}
+SECTIONS = {  # of help texts, with the names of their options; those that are not listed come first
+    "Model": ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "n_restarts_optimizer",
+              "class_weight"),
+    "Rows and columns": TABLE[:4],
+    "Reading DATA": READING,
+    "General": ("seed", "n_jobs", "verbose", "as_json", "debug", "help", "_click_default_help"),
+}  # fmt: skip
 
 
 class Command(click.Command):
@@ -39,14 +28,15 @@ class Command(click.Command):
 
     def format_options(self, context: Any, formatter: Any) -> None:
         """Write the options, in sections."""
-        sections: dict[str, list[tuple[str, str]]] = {}
+        records: dict[str, list[Any]] = {title: [] for title in ("Options", *SECTIONS)}
         for parameter in self.get_params(context):
-            record = parameter.get_help_record(context)
-            if record and isinstance(parameter, click.Option):
-                sections.setdefault(SECTIONS.get(str(parameter.name), "Options"), []).append(record)
-        for title in sorted(sections, key=["Options", *SECTIONS.values()].index):
-            with formatter.section(title):
-                formatter.write_dl(sections[title])
+            if isinstance(parameter, click.Option):
+                title = next((each for each, names in SECTIONS.items() if parameter.name in names), "Options")
+                records[title].append(parameter.get_help_record(context))
+        for title, found in records.items():
+            if found:
+                with formatter.section(title):
+                    formatter.write_dl(found)
 
 
 def command(*examples_of_use: str) -> Callable[[Any], Any]:

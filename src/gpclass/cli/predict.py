@@ -105,7 +105,7 @@ def _write(frame: Any, path: str | None, as_json: bool) -> None:
     from gpclass.core import files
 
     kind = "" if path is None else path.lower().removesuffix(".gz")
-    if as_json or kind.endswith(".json"):
+    if kind.endswith(".json") or (as_json and path is None):
         text = frame.to_json(orient="records", indent=1, double_precision=15, force_ascii=False) + "\n"
     else:
         text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")

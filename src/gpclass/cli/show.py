@@ -93,13 +93,9 @@ def scores_of(clf: Any, y: Any) -> dict[str, float]:
     chance = {"log_loss_of_class_frequencies": float(-shares @ np.log(shares))}
     if p is None:
         return chance
-    losses = -np.log(np.maximum(p[np.arange(len(y)), truth], np.finfo(float).tiny))
-    wrong = p.argmax(axis=1) != truth
-    return {
-        "leave_one_out_log_loss": float(losses.mean()),
-        **chance,
-        "leave_one_out_error": float(wrong.mean()),
-    }
+    loss = -np.log(np.maximum(p[np.arange(len(y)), truth], np.finfo(float).tiny)).mean()
+    error = (p.argmax(axis=1) != truth).mean()
+    return {"leave_one_out_log_loss": float(loss), **chance, "leave_one_out_error": float(error)}
 
 
 def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import click
@@ -24,29 +24,23 @@ from gpclass.cli.files import InputError, access, check_known, named
 ARROW, JSON = (".parquet", ".feather", ".arrow"), (".json", ".jsonl", ".ndjson")
 # Endings of compressed files, before which stands that of the table.
 PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
-UNKNOWN = (
-    ".gpc",
-    ".xls",
-    ".xlsb",
-    ".ods",
-    ".sav",
-    ".dta",
-    ".rds",
-    ".rda",
-    ".pkl",
-    ".npy",
-)  # unsupported formats
+UNKNOWN = (".gpc", ".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda", ".pkl", ".npy")
 SEPARATORS = ",;\t|"  # separators of CSV files, the most likely one first
 DATES = {
     "ISO8601": re.compile(r"\d{4}-(0[1-9]|1[0-2])(-\d{2}([T ]\d{2}:\d{2}.*)?)?"),
     "%d.%m.%Y": re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"),
 }
 TIME = re.compile(r"\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?")  # of day, or a duration
-TRUTH = {
-    spelling: word == "true" for word in ("true", "false") for spelling in (word, word.upper(), word.title())
-}
+TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 PLAIN = (".", "", "")  # the notation that pandas reads: decimal, thousands, strip
 FEW = 20  # this many classes are accepted regardless of the number of rows
+
+LONG = "remove lines above the header, or check separators and quotes"
+FAULTS = {  # messages of pandas, and what is said instead
+    r"Expected (\d+) fields in line (\d+), saw (\d+)": rf"has \3 values in line \2, and \1 in the lines above: {LONG}",
+    "Multiple files found": "has several files: unpack it, and give one of them",
+    "No columns to parse": "is empty, expected a header and rows of values",
+}
 
 # -------------------------------------------------------------------------------------- tables
 
@@ -74,7 +68,7 @@ def read_table(
     notation = (decimal, thousands, strip)
     with _one_sentence(path):
         if kind in ARROW:
-            frame = (pd.read_parquet if kind == ".parquet" else pd.read_feather)(source)
+            frame = (pd.read_parquet if kind == ".parquet" else pd.read_feather)(source())
         elif kind in JSON:
             frame = _json(source, encoding, lines=kind != ".json")
         elif kind == ".xlsx":
@@ -90,36 +84,29 @@ def read_table(
     return frame.apply(lambda column: column if column.name in text else _typed(column, notation))
 
 
-def _source(path: str) -> tuple[Any, str]:
-    """Return what pandas reads, and the kind of the file: the path, or the content of what can be read only once."""
+def _source(path: str) -> tuple[Callable[[], Any], str]:
+    """Return a function that gives pandas the path, or the content of what can be read only once; and the kind."""
     stem, kind = os.path.splitext(path.lower())
     kind = os.path.splitext(stem)[1] if kind in PACKED else kind
-    with access(path, "read"):
-        if kind in UNKNOWN:
-            raise InputError(f"{path} is not a table of a kind that can be read: save it as .xlsx or .csv.")
-        with contextlib.nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
-            if path != "-" and os.path.isfile(path):
-                return path, kind
-            content = file.read()
-    return io.BytesIO(content), ".json" if content.lstrip()[:1] in (b"{", b"[") else kind
-
-
-def _again(source: Any) -> Any:
-    """Return a source that is read from its beginning."""
-    if not isinstance(source, str):
-        source.seek(0)
-    return source
+    if kind in UNKNOWN:
+        raise InputError(f"{path} is not a table of a kind that can be read: save it as .xlsx or .csv.")
+    stdin = contextlib.nullcontext(sys.stdin.buffer) if path == "-" else None
+    with access(path, "read"), stdin or open(path, "rb") as file:
+        if not stdin and os.path.isfile(path):
+            return lambda: path, kind
+        content = file.read()
+    return lambda: io.BytesIO(content), ".json" if content.lstrip()[:1] in (b"{", b"[") else kind
 
 
 def _json(source: Any, encoding: str, *, lines: bool) -> Any:
     try:
-        return pd.read_json(source, lines=lines, encoding=encoding, dtype=False)
+        return pd.read_json(source(), lines=lines, encoding=encoding, dtype=False)
     except ValueError:
-        return pd.read_json(_again(source), lines=True, encoding=encoding, dtype=False)
+        return pd.read_json(source(), lines=True, encoding=encoding, dtype=False)
 
 
 def _excel(source: Any, path: str, sheet: str | None) -> Any:
-    with pd.ExcelFile(source) as book:
+    with pd.ExcelFile(source()) as book:
         sheet = book.sheet_names[0] if sheet is None else sheet
         check_known(f"{path} has no sheet", "its sheets are", [sheet], book.sheet_names)
         frame = pd.read_excel(book, sheet_name=sheet, header=None)
@@ -131,7 +118,7 @@ def _csv(source: Any, path: str, separator: str | None, encoding: str, text: Any
     """Return the table in a CSV file; ``text`` has the names of columns to read as text, or is str for all of them."""
 
     def read(**settings: Any) -> Any:
-        return pd.read_csv(_again(source), encoding=encoding, skipinitialspace=True, **settings)
+        return pd.read_csv(source(), encoding=encoding, skipinitialspace=True, **settings)
 
     first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
     if separator is None:
@@ -150,7 +137,8 @@ def _named(path: str, frame: Any, names: list[str]) -> Any:
     """Return a table with the names of its first row, without a first column that has no name and numbers the rows."""
     if not any(names):
         raise InputError(f"{path} has an empty first row, expected names of columns: remove rows above them.")
-    if not names[0] and frame.iloc[:, 0].is_unique and not pd.api.types.is_float_dtype(frame.dtypes.iloc[0]):
+    first = pd.to_numeric(frame.iloc[:, 0], errors="coerce")
+    if not names[0] and first.is_unique and (first % 1 == 0).all():
         names, frame = names[1:], frame.iloc[:, 1:]
     if "" in names:
         raise InputError(
@@ -198,32 +186,20 @@ def _one_sentence(path: str) -> Iterator[None]:
         yield
     except (InputError, ModuleNotFoundError):
         raise
-    except pd.errors.EmptyDataError:
-        raise InputError(f"{path} is empty, expected a header and rows of values.") from None
-    except pd.errors.ParserWarning:
-        raise InputError(
-            f"{path} has rows with more values than its first line has names: remove lines above the header, or check "
-            "its separators and quotes."
-        ) from None
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         wide = error.start == 0 and byte in codecs.BOM_UTF16
-        if b"\0" in error.object and not wide:
-            raise InputError(f"{path} is not a table of text, as it has bytes of zero.") from None
+        remedy = f"give its encoding, such as --encoding {'utf-16' if wide else 'latin-1'}"
+        remedy = "expected a table" if b"\0" in error.object and not wide else remedy
         raise InputError(
-            f"{path} is not text in {error.encoding}, as it has the byte {byte:#04x}: give its encoding, such as "
-            f"--encoding {'utf-16' if wide else 'latin-1'}."
+            f"{path} is not text in {error.encoding}, as it has the byte {byte:#04x}: {remedy}."
         ) from None
+    except pd.errors.ParserWarning:
+        raise InputError(f"{path} has rows with more values than its first line has names: {LONG}.") from None
     except (ValueError, LookupError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         words = " ".join(str(error).split("C error: ")[-1].split()).rstrip(".")[:150]
-        if long := re.fullmatch(r"Expected (\d+) fields in line (\d+), saw (\d+)", words):
-            raise InputError(
-                f"{path} has {long[3]} values in line {long[2]}, and {long[1]} in the lines above: remove lines above "
-                "the header, or check separators and quotes."
-            ) from None
-        if "one file per ZIP" in words:
-            words = "it has several files, expected one"
-        raise InputError(f"{path} cannot be read as a table: {words}.") from None
+        known = (match.expand(said) for fault, said in FAULTS.items() if (match := re.search(fault, words)))
+        raise InputError(f"{path} {next(known, f'cannot be read as a table: {words}')}.") from None
 
 
 # ------------------------------------------------------------------------------------ problems
