@@ -110,10 +110,14 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("writer", "name", "words"),
         [
-            ("model", "x.csv", "x.csv is to be a model, expected a name that ends in .gpc"),
-            ("csv", "x.gpc", "x.gpc is to be a table, expected a name that ends in .csv, .csv.gz, .json"),
-            ("csv", "x.csv.zip", "x.csv.zip is to be a table"),
-            ("csv", "x", "x is to be a table"),
+            ("model", "x.csv", "x.csv is not the name of a model file, expected one that ends in .gpc"),
+            (
+                "csv",
+                "x.gpc",
+                "x.gpc is not the name of a table file, expected one that ends in .csv, .csv.gz, .json",
+            ),
+            ("csv", "x.csv.zip", "x.csv.zip is not the name of a table file"),
+            ("csv", "x", "x is not the name of a table file"),
         ],
     )
     def test_an_ending_of_another_kind_is_refused(self, here, writer, name, words):

@@ -64,7 +64,7 @@ def check_output(path: str, kind: str, inputs: Iterable[str | None]) -> None:
             raise InputError(f"{path} is an input of this command, and would be lost: give another output.")
     if not path.lower().endswith(ENDINGS[kind]):
         raise InputError(
-            f"{path} is to be a {kind}, expected a name that ends in {', '.join(ENDINGS[kind])}."
+            f"{path} is not the name of a {kind} file, expected one that ends in {', '.join(ENDINGS[kind])}."
         )
 
 

@@ -194,8 +194,8 @@ def display_of(clf: Any, kind: str) -> Any:
     plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
     if not plain or clf.n_features_in_ > 2:
         raise InputError(
-            f"The model has {clf.n_features_in_} columns{'' if plain else ' of several kinds'}, expected one or two of "
-            "numbers without gaps: fit a model to such --columns."
+            f"The model has {clf.n_features_in_} columns{'' if plain else ', not all of them numbers without gaps'}, expected "
+            "one or two columns of numbers without gaps: fit a model to such --columns."
         )
     model = clf.base_estimator_.models[0]
     # Inducing inputs cover the training rows, which such a model does not keep.
