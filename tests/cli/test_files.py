@@ -66,7 +66,7 @@ def test_standard_output_on_a_full_disk(here):
     os.close(full)
     assert ended.code == 1
     assert len(ended.stderr.splitlines()) == 1
-    assert "No space left on device" in ended.stderr
+    assert ended.stderr == "gpclass: error: The output cannot be used: No space left on device.\n"
 
 
 def test_predictions_can_go_to_a_stream(here):

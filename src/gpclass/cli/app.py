@@ -161,4 +161,6 @@ def sentence(error: Exception) -> str:
         return f'This needs {error.name}: pip install "gpclass[{EXTRAS.get(error.name or "", "cli")}]".'
     if isinstance(error, ValueError | ImportError) and words:
         return words
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'The output'} cannot be used: {error.strerror}."
     return f"{type(error).__name__}: {words or 'no message'} (--debug shows the traceback)."

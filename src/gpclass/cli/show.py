@@ -30,7 +30,8 @@ def check(model: str, draws: int, seed: int, as_json: bool) -> None:
 
     Draws from the approximate posterior are weighted so that they follow the exact one (importance sampling). This
     corrects the evidence and shows how far the probabilities of the training rows are off, and a verdict follows.
-    Training rows whose labels are improbable given the other rows are listed, up to ten, counted from 0.
+    Training rows whose labels are improbable given the other rows are listed, up to ten, counted from 0 among the rows
+    that were used.
     """
     clf, _ = read_model(model)
     found = clf.check_approximation(n_samples=draws, random_state=seed)
@@ -193,9 +194,10 @@ def display_of(clf: Any, kind: str) -> Any:
     coded = clf.encoder_
     plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
     if not plain or clf.n_features_in_ > 2:
+        mixed = "" if plain else ", not all of them numbers without gaps"
         raise InputError(
-            f"The model has {clf.n_features_in_} columns{'' if plain else ', not all of them numbers without gaps'}, expected "
-            "one or two columns of numbers without gaps: fit a model to such --columns."
+            f"The model has {clf.n_features_in_} columns{mixed}, expected one or two columns of numbers without gaps: "
+            "fit a model to such --columns."
         )
     model = clf.base_estimator_.models[0]
     # Inducing inputs cover the training rows, which such a model does not keep.
