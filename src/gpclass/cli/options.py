@@ -91,7 +91,11 @@ def names_for(option_name: str) -> list[tuple[str, str]]:
     found = [(name, text.removeprefix("Settings of ").rstrip(".")) for name, text in first.items()]
     if option_name == "methods":
         return found + [(name, "of scikit-learn") for name in comparison.BASELINES]
-    return found if option_name == "likelihood" else [("auto", "the better of vi and dirichlet"), *found]
+    return (
+        found
+        if option_name == "likelihood"
+        else [("auto", "vi for two classes, otherwise vi or dirichlet"), *found]
+    )
 
 
 def _character(context: Any, parameter: Any, value: str) -> str:
