@@ -78,9 +78,7 @@ def read_model(path: str) -> tuple[Any, dict[str, Any]]:
     except ValueError as error:
         if path.lower().endswith(ENDINGS["model"]) or isinstance(error, InputError):
             raise
-        raise InputError(
-            f"{path} is not a model file, expected one that gpclass fit has written (.gpc)."
-        ) from None
+        raise InputError(f"{path} is not a model file, expected one from gpclass fit (.gpc).") from None
     if getattr(clf, "n_features_in_", None) is None:
         raise InputError(f"{path} contains a model of structured inputs, not of a table: use it in Python.")
     return clf, about or {}

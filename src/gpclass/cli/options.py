@@ -98,12 +98,6 @@ def names_for(option_name: str) -> list[tuple[str, str]]:
     )
 
 
-def _character(context: Any, parameter: Any, value: str) -> str:
-    if len(value) > 1:
-        raise click.BadParameter(f"{value!r} is not one character.")
-    return value
-
-
 def _debug(context: Any, parameter: Any, value: bool) -> None:
     context.meta["debug"] = value  # shared with the context of the group
 
@@ -114,8 +108,8 @@ common = together(
            help="Show the Python traceback of an error."),
 )  # fmt: skip
 reading = together(
-    option("--decimal", metavar="CHAR", default=".", callback=_character, help="Decimal mark of numbers in text."),
-    option("--thousands", metavar="CHAR", default="", callback=_character, show_default=False,
+    option("--decimal", metavar="CHAR", default=".", help="Decimal mark of numbers in text."),
+    option("--thousands", metavar="CHAR", default="", show_default=False,
            help="Mark between the thousands of numbers in text."),
     option("--strip", metavar="CHARS", default="", show_default=False,
            help="Characters to remove from numbers, such as '%' or '$'."),

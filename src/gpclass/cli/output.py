@@ -30,11 +30,6 @@ def wrapped(text: Any, stream: Any) -> str:
     return "\n".join(fill(line, width, break_on_hyphens=False) if width else line for line in lines)
 
 
-def paragraph(text: Any) -> None:
-    """Write a text as lines of the result; on a terminal each is wrapped to its width."""
-    click.echo(wrapped(text, sys.stdout))
-
-
 def remark(sentence: str, title: str = "", colour: str = "") -> None:
     """Write a note to standard error, after a coloured title if one is given; it replaces a line of progress."""
     words = wrapped(title + sentence, sys.stderr).removeprefix(title)

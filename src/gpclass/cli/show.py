@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import date, timedelta
@@ -37,26 +38,24 @@ def check(model: str, draws: int, seed: int, as_json: bool) -> None:
     found = clf.check_approximation(n_samples=draws, random_state=seed)
     doubts = [] if getattr(clf, "loo_proba_", None) is None else clf.doubtful_labels()
     doubts = [doubt for doubt in doubts if doubt.label != doubt.likely]
-    if as_json and isinstance(found, list):
-        output.show_json([asdict(one) for one in found])
-    elif as_json:
-        output.show_json(asdict(found) | {"doubtful_labels": [asdict(doubt) for doubt in doubts]})
-    elif isinstance(found, list):
-        output.paragraph("\n\n".join(f"model {i}\n{one}" for i, one in enumerate(found, start=1)))
-    else:
-        output.paragraph(str(found))
-    if not as_json:
-        lines = [
-            (f"row {d.row}", f"{d.label} {d.proba:.3f}, {d.likely} {d.likely_proba:.3f}") for d in doubts
-        ]
-        show_pairs("labels that the other rows make improbable, and the most probable class", lines)
+    parts = found if isinstance(found, list) else [found]
+    if as_json:
+        known = [asdict(part) for part in parts]
+        doubtful = {"doubtful_labels": [asdict(doubt) for doubt in doubts]}
+        output.show_json(known if isinstance(found, list) else known[0] | doubtful)
+        return
+    titles = [f"model {i}\n" for i, _ in enumerate(parts, 1)] if isinstance(found, list) else [""]
+    texts = [f"{title}{part}" for title, part in zip(titles, parts, strict=True)]
+    click.echo(output.wrapped("\n\n".join(texts), sys.stdout))
+    lines = [(f"row {d.row}", f"{d.label} {d.proba:.3f}, {d.likely} {d.likely_proba:.3f}") for d in doubts]
+    show_pairs("labels that the other rows make improbable, and the most probable class", lines)
 
 
 @options.command("info model.gpc", "info model.gpc --json")
 @click.argument("model")
 @options.common
 def info(model: str, as_json: bool) -> None:
-    """Show what a model file contains: data, classes, kernel, evidence and columns."""
+    """Show what a model file contains: scores, data, settings, columns."""
     clf, about = read_model(model)
     known = describe(model, clf, about)
     if as_json:
