@@ -93,12 +93,13 @@ def check_inducing(
     near = [pool] if whole else neighbourhoods(left.latent, pool, places, around, rng)
     where = slice(None) if whole else slice(0, 1)
     y = np.concatenate([rows.y[where] for rows in near])
-    steps = ((left, exact_left_out(model, left, rows)) for rows in near)
-    each = [
-        [step.log_predict(rows, step.latent.at(rows.X), where) for step in pair]
-        for rows, pair in zip(near, steps, strict=True)
-    ]
-    ours, exact = (np.concatenate(found) for found in zip(*each, strict=True))
+
+    def log_proba(steps: list[LeaveOut]) -> Array:
+        both = zip(steps, near, strict=True)
+        return np.concatenate([step.log_predict(rows, step.latent.at(rows.X), where) for step, rows in both])
+
+    ours = log_proba([left] * len(near))
+    exact = log_proba([exact_left_out(model, left, rows) for rows in near])
     before, after = (log_scores(y, each, model.likelihood.labels) for each in (ours, exact))
     shift, gain, n = np.abs(np.exp(exact) - np.exp(ours)), after - before, len(y)
     found = ApproximationCheck(
