@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 
 ROOT = Path(__file__).parents[1]
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
@@ -92,3 +95,25 @@ def test_the_page_of_combinations_is_that_of_the_table():
     command = [sys.executable, str(ROOT / "docs" / "combinations.py"), "--check"]
     environment = {"PYTHONPATH": str(ROOT / "src")}
     assert subprocess.run(command, env=environment).returncode == 0, "run: python docs/combinations.py"
+
+
+def test_figures_of_the_gallery_exchange_black_and_white_on_dark_pages(tmp_path, monkeypatch):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    figures = importlib.import_module("figures")
+    figure, axis = plt.subplots()
+    (line,) = axis.plot([0, 1], color="black", marker="o", markerfacecolor="white")
+    blue = axis.scatter([0, 1], [0, 1], color="#56B4E9")
+    numbers = axis.scatter([0, 1], [0, 1], c=[0.0, 1.0], cmap="gray")
+    block = {"image_path_iterator": iter([str(tmp_path / "figure.png")]), "target_file": "plot_1_figure.py"}
+    markup = figures.light_and_dark(None, block, {"src_dir": str(tmp_path)})
+    assert min(to_rgb(line.get_color())) > 0.9
+    assert max(to_rgb(line.get_markerfacecolor())) < 0.1
+    assert min(to_rgb(axis.xaxis.label.get_color())) > 0.9
+    np.testing.assert_allclose(blue.get_facecolor()[0, :3], to_rgb("#56B4E9"))
+    np.testing.assert_allclose(numbers.to_rgba([0.0, 1.0])[:, 0], [0.0, 1.0])
+    assert [line for line in markup.splitlines() if "image::" in line] == [
+        ".. image:: /figure.png",
+        ".. image:: /figure_dark.png",
+    ]
+    assert {path.name for path in tmp_path.iterdir()} == {"figure.png", "figure_dark.png"}

@@ -16,6 +16,7 @@ X_test, y_test = make_moons(2000, noise=0.35, random_state=4)
 model = GaussianProcessClassifier(random_state=0).fit(X, y)
 
 # %%
+# Of the rows with a probability near 0.8, about 80 % should be of class 1: the points should lie on the diagonal.
 # Scikit-learn's display takes the model, or its probabilities. The points of 200 rows scatter around the
 # diagonal more than those of 2,000.
 
