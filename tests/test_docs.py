@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
 ROOT = Path(__file__).parents[1]
@@ -98,10 +99,9 @@ def test_the_page_of_combinations_is_that_of_the_table():
 
 
 def test_figures_of_the_gallery_exchange_black_and_white_on_dark_pages(tmp_path, monkeypatch):
-    plt = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.syspath_prepend(ROOT / "docs")
     figures = importlib.import_module("figures")
-    figure, axis = plt.subplots()
+    axis = plt.figure().add_subplot()
     (line,) = axis.plot([0, 1], color="black", marker="o", markerfacecolor="white")
     blue = axis.scatter([0, 1], [0, 1], color="#56B4E9")
     numbers = axis.scatter([0, 1], [0, 1], c=[0.0, 1.0], cmap="gray")
