@@ -13,8 +13,8 @@ from gpclass import GaussianProcessClassifier
 from gpclass.kernels import RBF
 
 # %%
-# Inducing inputs are places whose latent values stand for those of all rows. They are chosen among the rows, where
-# the approximation would lose most. Without the argument ``inducing``, their number is chosen too.
+# Inducing inputs are places whose latent values stand for those of all rows. They are chosen among the rows,
+# where the approximation would lose most. Without the argument ``inducing``, their number is chosen too.
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-3.0, 3.0, (5000, 2))
@@ -25,7 +25,8 @@ print(f"{report.n_rows} rows, {report.n_inducing} inducing inputs, {report.passe
 print(model.kernel_)
 
 # %%
-# On the left a tenth of the rows (orange: class 1), on the right the probability and the inducing inputs (crosses).
+# On the left a tenth of the rows (orange: class 1), on the right the probability and the inducing inputs
+# (crosses).
 
 x = np.linspace(-3.0, 3.0, 80)
 p = model.predict_proba(np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2))[:, 1].reshape(80, 80)

@@ -2,7 +2,7 @@
 Rows on the workers of a Dask cluster
 =====================================
 
-The rows stay where they are, only sums of them travel, and the answer is that of one process.
+The rows stay where they are, only sums over them travel, and the answer agrees with that of one process.
 """
 
 import dask.array as da

@@ -12,8 +12,8 @@ from gpclass import GaussianProcessClassifier
 from gpclass.plotting import PredictiveContourDisplay
 
 # %%
-# Three cultivars of wine, and two of the thirteen columns so that there is a picture. The functions of all classes
-# are learned together, so that the probabilities of a row sum to one.
+# Three cultivars of wine, and two of the thirteen columns so that the model can be drawn. One model learns all
+# classes, and the probabilities of a row sum to one.
 
 wine = load_wine(as_frame=True)
 X, y = wine.data[["alcohol", "flavanoids"]], wine.target_names[wine.target]

@@ -11,8 +11,7 @@ import numpy as np
 from gpclass import GaussianProcessClassifier, bayes_decision
 
 # %%
-# Three rows in a hundred are faults, in the midst of the others. An inspection costs 1, and a fault that is
-# missed 30.
+# Three rows in a hundred are faults. An inspection costs 1, and a fault that is missed costs 30.
 
 rng = np.random.default_rng(0)
 y = (np.arange(4800) % 33 == 0).astype(int)
@@ -27,8 +26,8 @@ print(f"faults among the test rows: {y_test.mean():.1%}; mean probability {p[:, 
 print(f"mean probability with balanced weights: {q[:, 1].mean():.1%}")
 
 # %%
-# The most probable class is hardly ever a fault. The decision with the smallest expected cost inspects far
-# more rows, also those unlike all others, and is cheaper than inspecting all rows or none.
+# The most probable class is hardly ever a fault. The decision with the smallest expected cost inspects far more
+# rows, rows unlike all others included, and is cheaper than inspecting all rows or none.
 
 decisions = {
     "inspect nothing": np.zeros(len(y_test), int),

@@ -17,8 +17,8 @@ x0, x1 = np.linspace(-2.0, 3.0, 120), np.linspace(-1.6, 2.2, 100)
 proba = model.predict_proba(np.stack(np.meshgrid(x0, x1), axis=-1).reshape(-1, 2))
 
 # %%
-# Rows of a cost matrix are true classes, columns are decisions. In the second panel it costs ten times as
-# much to miss class 1 as to miss class 0. In the third, leaving a case undecided costs 0.4.
+# Rows of a cost matrix are true classes, columns are decisions. In the second panel it costs ten times as much to
+# miss class 1 as to miss class 0. In the third, leaving a case undecided costs 0.4.
 
 equal, unequal = [[0, 1], [1, 0]], [[0, 1], [10, 0]]
 panels = {
