@@ -32,9 +32,9 @@ for sentence in result.findings:
     print(sentence)
 
 # %%
-# The table, as a notebook shows it:
+# All numbers:
 
-result
+print(result.to_text(80))
 
 # %%
 # And the figure: log loss, log evidence where it exists, and calibration.

@@ -37,7 +37,7 @@ if __name__ == "__main__":
     report = model.base_estimator_.inducing
     print(f"{report.n_rows} rows in {report.passes} passes, accuracy {accuracy:.3f}")
 
-    # The same rows in this process, in the same blocks
+    # The same rows in this process
     alone = GaussianProcessClassifier(model.kernel_, inducing=report.Z, optimizer=None).fit(rows, labels)
     p, q = (each.predict_proba(rows[:5000])[:, 1] for each in (model, alone))
     print(f"largest difference of a probability from a fit in one process: {abs(p - q).max():.1e}")
