@@ -72,6 +72,8 @@ def darken(figure: Any) -> None:
     for artist in figure.findobj():
         if getattr(artist, "get_array", lambda: None)() is not None:
             continue  # its colours are numbers
+        if isinstance(artist, Text) and min(to_rgba_array(artist.get_color())[0]) == 1.0:
+            continue  # white text stands on a dark colour
         for kind, properties in COLOURED:
             if isinstance(artist, kind):
                 colours = [(name, getattr(artist, f"get_{name}")()) for name in properties]

@@ -118,12 +118,14 @@ def test_figures_of_the_gallery_exchange_black_and_white_on_dark_pages(tmp_path,
     axis = plt.figure().add_subplot()
     (line,) = axis.plot([0, 1], color="black", marker="o", markerfacecolor="white")
     blue = axis.scatter([0, 1], [0, 1], color="#56B4E9")
+    label = axis.text(0.5, 0.5, "on a dark colour", color="white")
     numbers = axis.scatter([0, 1], [0, 1], c=[0.0, 1.0], cmap="gray")
     block = {"image_path_iterator": iter([str(tmp_path / "figure.png")]), "target_file": "plot_1_figure.py"}
     markup = figures.light_and_dark(None, block, {"src_dir": str(tmp_path)})
     assert min(to_rgb(line.get_color())) > 0.9
     assert max(to_rgb(line.get_markerfacecolor())) < 0.1
     assert min(to_rgb(axis.xaxis.label.get_color())) > 0.9
+    assert to_rgb(label.get_color()) == (1.0, 1.0, 1.0)
     np.testing.assert_allclose(blue.get_facecolor()[0, :3], to_rgb("#56B4E9"))
     np.testing.assert_allclose(numbers.to_rgba([0.0, 1.0])[:, 0], [0.0, 1.0])
     assert [line for line in markup.splitlines() if "image::" in line] == [
