@@ -16,13 +16,13 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Rows
 from gpclass.evidence import ApproximationCheck
 from gpclass.evidence.check import check_approximation, check_draws
-from gpclass.evidence.importance import MOST_VALUES
 from gpclass.kernels import matrix
 from gpclass.learning.fitted import FittedModel, left_out
 from gpclass.learning.run import POOL_ROWS, engine_of
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 from gpclass.priors.inducing import Basis, make_basis
+from gpclass.sampling.weigh import MOST_VALUES
 from gpclass.sparse.engine import Q, solved
 from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
 from gpclass.sparse.sums import Latent, Marginals
