@@ -16,7 +16,8 @@ DPI = 150
 PAGE = 736  # pixels of a column of text
 WIDEST = 9.6  # inches of a figure that is as wide as the column
 INK, PAPER = 0.92, 0.075  # grey levels of text and background on dark pages
-PALER = 0.25  # part of white that other colours are mixed with
+DARK, PALER = 0.5, 0.25  # colours with less luma than this are mixed with so much white on dark pages
+LUMA = np.array([0.299, 0.587, 0.114])  # luma of red, green and blue
 GREY = 0.06  # channels that differ by less are shown as grey
 
 STYLE = {
@@ -67,10 +68,12 @@ def light_and_dark(block: Any, block_vars: Any, gallery_conf: Any) -> str:
 
 
 def darken(figure: Any) -> None:
-    """Exchange black and white, and all greys between them; make other colours a little paler."""
+    """Exchange black and white, and all greys between them; make dark colours a little paler."""
     for artist in figure.findobj():
         if getattr(artist, "get_array", lambda: None)() is not None:
             continue  # its colours are numbers
+        if isinstance(artist, Text) and min(to_rgba_array(artist.get_color())[0]) == 1.0:
+            continue  # white text stands on a dark colour
         for kind, properties in COLOURED:
             if isinstance(artist, kind):
                 colours = [(name, getattr(artist, f"get_{name}")()) for name in properties]
@@ -87,5 +90,6 @@ def _mirrored(colours: Any, several: bool) -> Any:
     rgb = rgba[:, :3]
     grey = np.ptp(rgb, axis=1) < GREY
     rgb[grey] = INK + (PAPER - INK) * rgb[grey].mean(axis=1, keepdims=True)
-    rgb[~grey] += PALER * (1.0 - rgb[~grey])
+    dark = ~grey & (rgb @ LUMA < DARK)
+    rgb[dark] += PALER * (1.0 - rgb[dark])
     return rgba if several else tuple(rgba[0])

@@ -12,7 +12,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -181,3 +184,26 @@ def test_a_study_replaces_its_own_section_only(study, monkeypatch):
     assert new == f"{before}## {title}\n\n### New\n\nA \\1 body.\n{after}"
     with pytest.raises(ValueError, match="0 sections"):
         sections.replaced(page, "No such study", "")
+
+
+def test_figures_of_the_gallery_exchange_black_and_white_on_dark_pages(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    figures = importlib.import_module("figures")
+    axis = plt.figure().add_subplot()
+    (line,) = axis.plot([0, 1], color="black", marker="o", markerfacecolor="white")
+    blue = axis.scatter([0, 1], [0, 1], color="#56B4E9")
+    label = axis.text(0.5, 0.5, "on a dark colour", color="white")
+    numbers = axis.scatter([0, 1], [0, 1], c=[0.0, 1.0], cmap="gray")
+    block = {"image_path_iterator": iter([str(tmp_path / "figure.png")]), "target_file": "plot_1_figure.py"}
+    markup = figures.light_and_dark(None, block, {"src_dir": str(tmp_path)})
+    assert min(to_rgb(line.get_color())) > 0.9
+    assert max(to_rgb(line.get_markerfacecolor())) < 0.1
+    assert min(to_rgb(axis.xaxis.label.get_color())) > 0.9
+    assert to_rgb(label.get_color()) == (1.0, 1.0, 1.0)
+    np.testing.assert_allclose(blue.get_facecolor()[0, :3], to_rgb("#56B4E9"))
+    np.testing.assert_allclose(numbers.to_rgba([0.0, 1.0])[:, 0], [0.0, 1.0])
+    assert [line for line in markup.splitlines() if "image::" in line] == [
+        ".. image:: /figure.png",
+        ".. image:: /figure_dark.png",
+    ]
+    assert {path.name for path in tmp_path.iterdir()} == {"figure.png", "figure_dark.png"}

@@ -23,21 +23,15 @@ methods = {
     "EP": "ep",
     "VI": "vi",
     "Dirichlet": "dirichlet",
-    "MCMC": MCMC(n_draws=300),
+    "MCMC": MCMC(n_draws=600),
     "logistic regression": "logistic-regression",
     "gradient boosting": "gradient-boosting",
 }
 result = compare(X, y, methods=methods, X_test=X_test, y_test=y_test, random_state=0)
-for sentence in result.findings:
-    print(sentence)
+print(result.to_text(80))
 
 # %%
-# The table, as a notebook shows it:
-
-result
-
-# %%
-# And the figure: log loss, log evidence where it exists, and calibration.
+# The same in a picture: log loss, log evidence where it exists, and calibration.
 
 ComparisonDisplay(result).plot()
 plt.show()

@@ -13,8 +13,8 @@ from gpclass.kernels import RBF, ConstantKernel
 from gpclass.plotting import EvidenceDisplay
 
 # %%
-# Two moons with some noise, and a kernel with two hyperparameters: the variance of the latent function and
-# its length scale. The line is the path of learning, the star its end.
+# Two moons with some noise, and a kernel with two hyperparameters: the variance of the latent function and its
+# length scale. The line is the path of learning, the star its end.
 
 X, y = make_moons(60, noise=0.25, random_state=0)
 kernel = ConstantKernel(1.0, (1e-2, 1e6)) * RBF(3.0, (1e-2, 1e2))
@@ -27,7 +27,6 @@ for axis, method in zip(axes, ("laplace", "ep"), strict=True):
 plt.show()
 
 # %%
-# Short length scales can explain any labels, so that each gets little probability. Long ones cannot explain
-# these labels. The best ones lie between: this is Occam's razor. Where the classes are well separated,
-# Laplace's method underestimates the evidence of large variances and prefers a smaller one; EP is close to
-# the exact evidence.
+# Short length scales can explain any labels, so that each gets little probability. Long ones cannot explain these
+# labels. The best ones lie between: this is Occam's razor. Where the classes are well separated, Laplace's method
+# underestimates the evidence of large variances and prefers a smaller one; EP is close to the exact evidence.

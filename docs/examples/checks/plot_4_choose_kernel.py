@@ -48,8 +48,8 @@ for axis, values, title in zip(
 plt.show()
 
 # %%
-# With ``kernel=None``, the default, gpclass compares kernels in this way by itself, transforms of the columns
-# and a linear part included:
+# With ``kernel=None``, the default, gpclass compares kernels in this way by itself, transforms of the columns and
+# a linear part included:
 
 model = GaussianProcessClassifier(random_state=0).fit(X[:200], y[:200])
 print(model.kernel_)

@@ -15,11 +15,14 @@ from gpclass.kernels import RBF
 from gpclass.mcmc import HMC, MCMC, BlockMetropolis
 
 # %%
-# Block Metropolis proposes four neighbouring latent values at a time from their conditional prior.
-# Hamiltonian Monte Carlo moves all of them at once, in coordinates in which they are nearly independent.
+# Block Metropolis proposes three neighbouring latent values at a time from their conditional prior. Hamiltonian
+# Monte Carlo moves all of them at once, in coordinates in which they are nearly independent.
 
 X, y, X_test, _ = interval()
-samplers = {"block Metropolis, blocks of 4": BlockMetropolis(4), "Hamiltonian Monte Carlo": HMC()}
+samplers = {
+    "block Metropolis, blocks of 3": BlockMetropolis(3, adapt_size=False),
+    "Hamiltonian Monte Carlo": HMC(),
+}
 fig, axes = plt.subplots(
     2, 2, figsize=(9.6, 5.0), width_ratios=[3, 2], sharex="col", sharey="col", layout="constrained"
 )
@@ -31,6 +34,7 @@ for (trace, curve), (name, sampler) in zip(axes, samplers.items(), strict=True):
         warnings.simplefilter("ignore")  # the first sampler would give one: its chains have not converged
         model.fit(X, y)
     chains, numbers = model.chains_, model.chains_.diagnostics()
+    print(f"{name}: {chains.accept.mean():.0%} of the proposals were accepted")
     for k, colour in enumerate(("#0072B2", "#E69F00", "#009E73", "#CC79A7")):
         trace.plot(chains.f[k, :300, 10], color=colour, linewidth=0.7)
     trace.set_title(
@@ -46,5 +50,5 @@ axes[1, 1].set_xlabel("$x$")
 plt.show()
 
 # %%
-# Chains that have converged overlap, R-hat is below 1.01, and there are hundreds of effective draws. A high
-# rate of acceptance means nothing: small blocks are accepted because they hardly move.
+# Chains that have converged overlap, R-hat is below 1.01, and there are hundreds of effective draws. A high rate
+# of acceptance means nothing by itself: small blocks are accepted because they hardly move.

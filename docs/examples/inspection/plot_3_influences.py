@@ -44,8 +44,8 @@ axes[1].set_title(f"p(virginica) = {model.predict_proba([flower])[0, 1]:.2f}")
 plt.show()
 
 # %%
-# A flower that resembles none has no such rows: nearly the whole prior variance is left, and the prediction
-# is the prior's.
+# A flower that resembles none has no such rows: nearly the whole prior variance is left, and the prediction is
+# the prior's.
 
 (far,) = model.influences([[10.0, 0.5]], n=2)
 print(

@@ -2,7 +2,7 @@
 A messy table, as it comes
 ==========================
 
-Categories, missing values and a typing error of six digits need no preparation.
+Categories, missing values and a typing error need no preparation.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +14,8 @@ from gpclass import GaussianProcessClassifier
 from gpclass.plotting import EffectDisplay
 
 # %%
-# A table of patients: text, truth values, dates and numbers. A tenth of the ages is missing, and so is a
-# fifth of the wards.
+# A table of patients: text, truth values, dates and numbers. A tenth of the ages is missing, and so is a fifth of
+# the wards.
 
 rng = np.random.default_rng(0)
 n = 500
@@ -35,8 +35,7 @@ table.loc[rng.random(n) < 0.2, "ward"] = None
 train, test = table[:200], table[200:]
 
 # %%
-# In one row somebody typed a blood pressure of 1,200,000. The first model has seen it, the second one has
-# not.
+# In one row somebody typed a blood pressure of 1,200,000. The first model has seen it, the second one has not.
 
 outlier = train.copy()
 outlier.loc[7, "pressure"] = 1.2e6

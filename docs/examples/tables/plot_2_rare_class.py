@@ -11,8 +11,7 @@ import numpy as np
 from gpclass import GaussianProcessClassifier, bayes_decision
 
 # %%
-# Three rows in a hundred are faults, in the midst of the others. An inspection costs 1, and a fault that is
-# missed 30.
+# Three rows in a hundred are faults. An inspection costs 1, and a fault that is missed costs 30.
 
 rng = np.random.default_rng(0)
 y = (np.arange(4800) % 33 == 0).astype(int)
@@ -27,8 +26,8 @@ print(f"faults among the test rows: {y_test.mean():.1%}; mean probability {p[:, 
 print(f"mean probability with balanced weights: {q[:, 1].mean():.1%}")
 
 # %%
-# The most probable class is hardly ever a fault. The decision with the smallest expected cost inspects far
-# more rows, and is cheaper than inspecting all of them or none.
+# The most probable class is hardly ever a fault. The decision with the smallest expected cost inspects far more
+# rows, rows unlike all others included, and is cheaper than inspecting all rows or none.
 
 decisions = {
     "inspect nothing": np.zeros(len(y_test), int),
@@ -41,7 +40,7 @@ for name, decision in decisions.items():
     print(f"{name}: {decision.mean():.1%} of the rows inspected, cost per row {paid[name]:.2f}")
 
 fig, axes = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained")
-x = np.linspace(-3.5, 4.0, 80)
+x = np.linspace(-4.0, 4.0, 80)
 chosen = bayes_decision(plain.predict_proba(np.stack(np.meshgrid(x, x), axis=-1).reshape(-1, 2)), costs)
 axes[0].contourf(x, x, chosen.reshape(80, 80), levels=[0.5, 1.5], colors=["#E69F00"], alpha=0.35)
 axes[0].plot(*X[y == 0].T, ".", color="0.6", markersize=4, label="no fault")

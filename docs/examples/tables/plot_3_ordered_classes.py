@@ -13,8 +13,8 @@ from sklearn.metrics import log_loss
 from gpclass import GaussianProcessClassifier
 
 # %%
-# A quality from 0 to 30 that depends on five of ten columns, recorded as four grades. There are 120 rows to
-# learn from.
+# A quality from 0 to 30 that depends on five of ten columns, recorded as four grades. There are 120 rows to learn
+# from.
 
 X, quality = make_friedman1(1000, noise=1.0, random_state=0)
 y = 1 + np.digitize(quality, np.quantile(quality, [0.25, 0.5, 0.75]))
@@ -27,9 +27,9 @@ for name, model in models.items():
     print(f"{name}: log loss {log_loss(y[120:], proba):.3f} on 880 other rows")
 
 # %%
-# The probability of each grade as one column varies, with the others in the middle. One latent function and
-# three thresholds make the grades follow each other in order. Without the order there are four functions to
-# learn from the same rows.
+# The probability of each grade as one column varies, with the others in the middle. One latent function and three
+# thresholds make the grades follow each other in order. Without the order there are four functions to learn from
+# the same rows.
 
 line = np.full((100, 10), 0.5)
 line[:, 3] = np.linspace(0.0, 1.0, 100)

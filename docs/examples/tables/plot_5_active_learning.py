@@ -14,8 +14,8 @@ from gpclass.kernels import RBF
 from gpclass.plotting import PredictiveContourDisplay
 
 # %%
-# A pool of 300 rows without labels. Every run begins with six labels and asks for one at a time: at random,
-# or where the label has the largest mutual information with the latent function (BALD).
+# A pool of 300 rows without labels. Every run begins with six labels and asks for one at a time: at random, or
+# where the label has the largest mutual information with the latent function (BALD).
 
 
 def run(seed, informative, n_labels=32):
@@ -35,7 +35,7 @@ def run(seed, informative, n_labels=32):
 
 # %%
 # On the left the mean log loss of four runs. On the right one of them: the labels lie along the boundary and
-# where the model would know little otherwise.
+# where there were no labels before.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
 for name, informative, line in (("at random", False, "--"), ("most informative", True, "-")):

@@ -29,9 +29,9 @@ kept = rejection(density, 1.01, (-6.0, 7.0), 4000, rng=0)
 print(f"rejection: {kept.acceptance_rate:.0%} kept, mass {np.exp(kept.log_mass):.2f}, in truth {mass:.2f}")
 
 # %%
-# Importance sampling weights draws of another density. A proposal with heavy tails gives the probability
-# that x is positive, with an error that can be trusted. A narrow one misses a mode, and Pareto's k-hat, the
-# shape of the tail of the weights, shows it.
+# Importance sampling weights draws of another density. A proposal with heavy tails gives the probability that x
+# is positive, with an error that can be trusted. A narrow one misses a mode, and Pareto's k-hat, the shape of the
+# tail of the weights, shows it.
 
 truth = 0.6 * norm.sf(2.0 / 0.6) / 1.1 + 0.5 * norm.sf(-2.0) / 1.1
 proposals = {"heavy tails": t(df=3, scale=2.5), "too narrow": norm(-2.0, 1.2)}

@@ -42,5 +42,6 @@ axes[1].legend()
 plt.show()
 
 # %%
-# The posterior is skewed: the label excludes one side only. Laplace's Gaussian is centred at the mode, which
-# is too close to zero. EP has the mean and the variance nearly right, and these determine the prediction.
+# The posterior is skewed, because a label makes only one sign of the latent value improbable. Laplace's Gaussian
+# is centred at the mode, which is too close to zero. EP has the mean and the variance nearly right, and these
+# determine the prediction.

@@ -2,7 +2,7 @@
 A likelihood of your own
 ========================
 
-Two lines describe an experiment in which an observer who sees nothing is still right half of the time.
+One method describes an experiment in which an observer who sees nothing is still right half of the time.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ from gpclass.kernels import RBF, ConstantKernel
 from gpclass.likelihoods import BinaryLikelihood
 
 # %%
-# In a two-alternative forced choice the probability of a correct answer is between one half and one. The
-# class needs the logarithm of the probability of a label, and nothing else: derivatives, expectations and
-# moments follow by quadrature.
+# In a two-alternative forced choice the probability of a correct answer is between one half and one. The class
+# needs the logarithm of the probability of a label, and nothing else: derivatives, expectations and moments
+# follow by quadrature.
 
 
 @dataclass(frozen=True, slots=True)
