@@ -158,7 +158,8 @@ def sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."
     if isinstance(error, ModuleNotFoundError):
-        return f'This needs {error.name}: pip install "gpclass[{EXTRAS.get(error.name or "", "cli")}]".'
+        extra = EXTRAS.get(error.name or "", "cli")
+        return f"This needs {error.name}: pip install {error.name} (the extra {extra!r} of gpclass has it)."
     if isinstance(error, ValueError | ImportError) and words:
         return words
     if isinstance(error, OSError) and error.strerror:

@@ -34,7 +34,7 @@ def explore(
     The page shows the result of each method: probabilities, uncertainty, the evidence and the error of the
     approximation. It starts with a built-in problem, or with one or two columns of DATA; for a table with more columns
     it shows the first two principal components. The server listens on this machine only and stops with Ctrl+C. It needs
-    Bokeh: pip install "gpclass[explore]".
+    Bokeh, which the extra 'explore' of gpclass has.
     """
     import bokeh  # noqa: F401  (a missing package is reported before a table is read)
 
