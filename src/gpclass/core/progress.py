@@ -6,6 +6,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+
+# Receives the reports of all fits in its context, whatever their ``verbose``; it stops a fit by raising an error.
+watcher: ContextVar[Callable[[float | str], None] | None] = ContextVar("watcher", default=None)
 
 
 @contextmanager
@@ -16,8 +20,8 @@ def reporter(
 
     Without a total each call counts a finished step. With a total each call names the step that begins.
     """
-    if not verbose:
-        yield None
+    if not verbose or watcher.get() is not None:
+        yield watcher.get()
         return
     try:
         with warnings.catch_warnings():

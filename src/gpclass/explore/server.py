@@ -36,6 +36,7 @@ def make_document(doc: Any, table: PageState | None = None, kept: Any = None) ->
     with doc.models.freeze():  # without it Bokeh collects all models again for each root, which takes seconds
         for root in session.roots():
             doc.add_root(root)
+    doc.js_on_event("document_ready", session.layout.grey)
     doc.on_session_destroyed(lambda context: session.close())
     if kept is not None:
         kept.add(session)
