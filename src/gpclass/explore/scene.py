@@ -26,7 +26,9 @@ LEVEL = 0.95  # level of the credible bands
 LINE, PLANE = 201, 64  # points along a side of the grid
 COARSE = 24  # the same for two columns and a method that samples, whose predictions are averages over draws
 N_DRAWS = 12  # functions drawn from the posterior of a method that samples
-APART = 8  # distance of the places that may be the most informative one, in points of the grid
+N_SIDE = (
+    8  # places along a side that may be the most informative one, half as far from the edges as from another
+)
 N_PLACES = 8  # number of them whose information is computed exactly
 
 
@@ -61,7 +63,9 @@ class Picture:
     @property
     def title(self) -> str:
         """The name of the method, with its evidence if there is one."""
-        return self.state.method + ("" if self.evidence is None else f", log evidence {signed(self.evidence)}")
+        return self.state.method + (
+            "" if self.evidence is None else f", log evidence {signed(self.evidence)}"
+        )
 
     @property
     def curves(self) -> list[int]:
@@ -93,14 +97,7 @@ class Scene:
 
 
 def scene(state: PageState) -> Scene:
-    """Return the scene of a state; a failure is reported in its ``error``.
-
-    Examples
-    --------
-    >>> from gpclass.explore.state import make_points
-    >>> scene(PageState(make_points([[0.0], [10.0]], [0, 0]))).error
-    'There are points of class 0 only: add points of two classes to see what a model predicts.'
-    """
+    """Return the scene of a state; a failure is reported in its ``error``."""
     try:
         state = with_kernel(state)
         found = Scene(state, draw_picture(state))
@@ -134,7 +131,7 @@ def with_kernel(state: PageState) -> PageState:
     if state.family != DEFAULT or state.chosen is not None or len(points.present) < 2:
         return state
     method = "vi" if state.method in SAMPLING else state.method
-    categories = [j for j, k in enumerate(points.widths) if k > 1] or None
+    categories = np.flatnonzero(points.widths > 1).tolist() or None
     clf = GaussianProcessClassifier(
         likelihood=state.likelihood, inference=method, categorical_features=categories, random_state=0
     )
@@ -161,14 +158,7 @@ def classifier(state: PageState) -> Any:
 
 
 def refusal(state: PageState) -> str:
-    """Return why the classifier of a state cannot be fitted whatever the points are, or nothing.
-
-    Examples
-    --------
-    >>> from gpclass.explore.state import start
-    >>> refusal(replace(start("clouds"), method="ep", likelihood="softmax"))[:30]
-    'EP of three classes or more in'
-    """
+    """Return why the classifier of a state cannot be fitted whatever the points are, or nothing."""
     points, clf = state.points, classifier(state)
     if len(points.present) < 2:
         return ""
@@ -211,7 +201,7 @@ def draw_picture(state: PageState) -> Picture:
     """Return the predictions of the classifier of a state over the view."""
     clf, notes = fit(state)
     n = LINE if state.points.n_columns == 1 else COARSE if state.method in SAMPLING else PLANE
-    sides = state.points.sides(n)
+    sides = [np.linspace(low, high, n) for low, high in state.points.view]
     X = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
     shape, rows = tuple(map(len, reversed(sides))), state.points.code(X)
     proba = all_proba(state, clf, X).reshape(*shape, -1)
@@ -225,7 +215,7 @@ def draw_picture(state: PageState) -> Picture:
     )
     if len(sides) == 2:
         first, X = np.cumsum([0, *state.points.widths]), state.points.code(state.points.X)
-        numbers = [j for j in (0, 1) if not state.points.levels[j]]
+        numbers = np.flatnonzero(state.points.widths == 1)
         effects = [(state.points.names[j], clf.effect(X, int(first[j]), "latent", LEVEL)) for j in numbers]
         return replace(picture, effects=effects)
     picture = replace(picture, latent=latent_band(clf, rows, LEVEL))
@@ -243,7 +233,9 @@ def undecided(clf: Any, rows: Array) -> Array:
     z = float(ndtri(0.5 + 0.5 * LEVEL))
     if model_of(clf).n_latents is None:
         mean, std = clf.predict_latent(rows, return_std=True)
-        low, high = (model_of(clf).likelihood.log_classes(f).argmax(axis=-1) for f in (mean - z * std, mean + z * std))
+        low, high = (
+            model_of(clf).likelihood.log_classes(f).argmax(axis=-1) for f in (mean - z * std, mean + z * std)
+        )
         return np.asarray(low != high)
     mean, cov = clf.predict_latent(rows, return_cov=True)
     i, best, var = np.arange(len(mean)), mean.argmax(axis=1), np.einsum("icc->ic", cov)
@@ -260,11 +252,10 @@ def most_informative(state: PageState, clf: Any, X: Array, proba: Array, deviati
     Of some places inside the grid those are tried whose labels vary most with f: p (1 - p) var[f], to which the
     information is proportional where the variance is small.
     """
-    inner = np.ones(len(X), dtype=bool)
-    for x, k in zip(X.T, state.points.widths, strict=True):
-        values = np.unique(x)
-        inner &= np.isin(x, values if k > 1 else values[APART // 2 : -(APART // 2) : APART])
+    sides = [np.unique(x) for x in X.T]
+    sides = [side[len(side) // (2 * N_SIDE) : -1 : len(side) // N_SIDE] for side in sides]
+    inner = np.all([np.isin(x, side) for x, side in zip(X.T, sides, strict=True)], axis=0)
     rank = inner * (1.0 - (proba**2).sum(axis=1)) * deviation**2
     tried = X[np.argsort(-rank, kind="stable")[: min(N_PLACES, inner.sum())]]
     gain = bald(clf, state.points.code(tried))
-    return tried[gain.argmax()], float(gain.max())
+    return state.points.inside(tried[gain.argmax()]), float(gain.max())

@@ -33,7 +33,7 @@ class Points:
     view: Array  # (n_columns, 2): the lowest and the highest value shown of each column
     labels: tuple[str, ...] = ("0", "1")  # names of two to five classes, with or without points
     names: tuple[str, ...] = ("x",)  # names of the columns
-    levels: tuple[tuple[str, ...], ...] = ((), ())  # of columns that are categories, whose values are positions here
+    levels: tuple[tuple[str, ...], ...] = ((), ())  # of each column; a category has positions of levels in X
 
     @property
     def n_columns(self) -> int:
@@ -52,24 +52,25 @@ class Points:
         Points of one level are drawn beside each other, at multiples of the golden ratio.
         """
         aside = 0.7 * (0.618034 * np.arange(len(self)) % 1.0 - 0.5)
-        places = self.X + aside[:, None] * [len(levels) > 0 for levels in self.levels[: self.n_columns]]
+        places = self.X + aside[:, None] * (self.widths > 1)
         heights = self.codes if len(self.labels) == 2 else 1.0 - 0.055 * self.codes
         return np.column_stack([places, heights])[:, :2]
 
     @property
-    def widths(self) -> list[int]:
+    def widths(self) -> NDArray[np.intp]:
         """Number of coded columns of each column."""
-        return [max(1, len(levels)) for levels in self.levels[: self.n_columns]]
+        return np.array([max(1, len(levels)) for levels in self.levels[: self.n_columns]])
 
-    def sides(self, n: int) -> list[Array]:
-        """Return a grid along each column: all levels, or n values of a number over the view."""
-        ends = zip(self.view, self.levels, strict=False)
-        return [np.arange(len(levels)) * 1.0 if levels else np.linspace(*each, n) for each, levels in ends]
+    def inside(self, x: ArrayLike) -> Array:
+        """Return the nearest places in the view, at levels of categories; further coordinates are ignored."""
+        place, (low, high) = np.asarray(x, dtype=float)[..., : self.n_columns], self.view.T
+        levels = np.rint(np.clip(place, low + 0.5, high - 0.5))
+        return np.asarray(np.where(self.widths > 1, levels, np.clip(place, low, high)))
 
     def code(self, X: Array) -> Array:
-        """Return rows as a kernel takes them: a level is √½ in a column of its own, as `gpclass.tables.Encoder` has it."""
-        columns = zip(X.T, self.widths, strict=True)
-        return np.hstack([x[:, None] if k == 1 else np.eye(k)[x.astype(int)] / np.sqrt(2.0) for x, k in columns])
+        """Return rows as kernels take them: a level is √½ in a column of its own, as in `gpclass.tables.Encoder`."""
+        columns = zip(self.inside(X).T, self.widths, strict=True)
+        return np.hstack([np.eye(k)[x.astype(int)] / np.sqrt(2) if k > 1 else x[:, None] for x, k in columns])
 
     def __len__(self) -> int:
         return len(self.X)
@@ -82,6 +83,8 @@ def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: An
         low, high = rows.min(axis=0), rows.max(axis=0)
         margin = 0.1 * np.where(high > low, high - low, 1.0)
         view = np.column_stack([low - margin, high + margin])
+        ends = zip(names.get("levels", ((), ())), view, strict=False)
+        view = [(-0.5, len(levels) - 0.5) if levels else each for levels, each in ends]
     columns = ("x",) if rows.shape[1] == 1 else ("x₁", "x₂")
     return Points(rows, classes, np.array(view, dtype=float), **{"names": columns, **names})
 
@@ -89,28 +92,6 @@ def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: An
 @dataclass(frozen=True, slots=True, eq=False)
 class PageState:
     """Everything that the page shows follows from this record.
-
-    Parameters
-    ----------
-    points : Points
-    family : str
-        The name of a kernel, or `DEFAULT`.
-    theta : tuple of float
-        Natural logarithms of the hyperparameters; empty for the initial ones of the kernel.
-    likelihood, method, integration : str
-        The arguments ``likelihood``, ``inference`` and ``integration`` of `GaussianProcessClassifier`.
-    other : str
-        The method to compare with; empty for none.
-    chosen : kernel or None
-        What the classifier has chosen as its default kernel; None before that.
-    drawn : int
-        The class of points that are added.
-    selected : int or None
-        The point that was clicked last.
-    large : bool
-        Whether there is one picture only, with large type.
-    origin, words : str
-        Name and description of the initial state of the page.
 
     Examples
     --------
@@ -120,17 +101,17 @@ class PageState:
     """
 
     points: Points
-    family: str = "rbf"
-    theta: tuple[float, ...] = ()
-    likelihood: str = "probit"
-    method: str = "vi"
+    family: str = "rbf"  # the name of a kernel, or `DEFAULT`
+    theta: tuple[float, ...] = ()  # natural logarithms; empty for the initial hyperparameters
+    likelihood: str = "probit"  # as of `GaussianProcessClassifier`; so is ``integration``
+    method: str = "vi"  # its ``inference``
     integration: str = "exact"
-    other: str = ""
-    chosen: Any = None
-    drawn: int = 1
-    selected: int | None = None
-    large: bool = False
-    origin: str = ""
+    other: str = ""  # the method to compare with; empty for none
+    chosen: Any = None  # the kernel that the classifier has chosen for `DEFAULT`
+    drawn: int = 1  # class of points that are added
+    selected: int | None = None  # the point that was clicked last
+    large: bool = False  # one picture only, with large type
+    origin: str = ""  # name and description of the initial state
     words: str = ""
 
     def __post_init__(self) -> None:
@@ -158,13 +139,7 @@ def start_names() -> list[str]:
 
 
 def start(name: str) -> PageState:
-    """Return a built-in problem, or an empty canvas, as the initial state.
-
-    Examples
-    --------
-    >>> start("interval").points.X.shape, start("empty plane").points.X.shape
-    ((20, 1), (0, 2))
-    """
+    """Return a built-in problem, or an empty canvas, as the initial state."""
     if name in EMPTY:
         d = EMPTY[name]
         points = make_points(np.empty((0, d)), [], view=[[0.0, 10.0]] * d)
@@ -183,8 +158,7 @@ def from_table(X: Any, y: Any, names: tuple[str, ...], words: str, levels: Any =
     """
     labels, codes = np.unique(np.asarray(y), return_inverse=True)
     points = make_points(X, codes, labels=tuple(map(str, labels)), names=tuple(names), levels=levels)
-    whole = [(-0.5, len(each) - 0.5) if each else ends for each, ends in zip(levels, points.view, strict=False)]
-    return PageState(replace(points, view=np.array(whole)), DEFAULT, origin=TABLE, words=words)
+    return PageState(points, DEFAULT, origin=TABLE, words=words)
 
 
 # ------------------------------------------------------------------------------------ points
@@ -207,22 +181,15 @@ def click(state: PageState, place: ArrayLike) -> PageState:
 def add_point(state: PageState, x: ArrayLike, code: int) -> PageState:
     """Return the state with a new point, which is selected."""
     points = state.points
-    X, codes = np.concatenate([points.X, inside(points, x)[None]]), np.append(points.codes, code)
+    X, codes = np.concatenate([points.X, points.inside(x)[None]]), np.append(points.codes, code)
     return replace(state, points=replace(points, X=X, codes=codes), selected=len(points))
 
 
 def move_point(state: PageState, i: int, x: ArrayLike) -> PageState:
     """Return the state with a point moved within the view and selected."""
     X = state.points.X.copy()
-    X[i] = inside(state.points, x)
+    X[i] = state.points.inside(x)
     return replace(state, points=replace(state.points, X=X), selected=i)
-
-
-def inside(points: Points, x: ArrayLike) -> Array:
-    """Return the place in the view nearest to x, a level of a category, ignoring coordinates beyond the columns."""
-    low, high = points.view.T
-    place, k = np.clip(np.asarray(x, dtype=float)[: points.n_columns], low, high), np.array(points.widths)
-    return np.asarray(np.where(k > 1, np.clip(np.round(place), 0, k - 1), place))
 
 
 def delete_point(state: PageState) -> PageState:
@@ -275,7 +242,7 @@ def _initial_kernel(state: PageState) -> Any:
         return state.chosen
     points, (low, high) = state.points, state.points.view.T
     rows = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
-    rows = np.where(np.array(points.widths) > 1, np.arange(SIDE)[:, None] % points.widths, rows)
+    rows = np.where(points.widths > 1, np.arange(SIDE)[:, None] % points.widths, rows)
     groups = np.repeat(np.arange(points.n_columns), points.widths) if any(points.levels) else None
     return named_kernel(state.family, points.code(rows), groups=groups)
 

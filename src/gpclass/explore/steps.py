@@ -12,7 +12,7 @@ import numpy as np
 from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
 from gpclass.explore.scene import Picture, Scene, all_proba, fit, model_of, scene, signed
-from gpclass.explore.state import PageState, inside, nearest, set_theta
+from gpclass.explore.state import PageState, nearest, set_theta
 from gpclass.learning.strategies import SAMPLING
 from gpclass.priors import NotPositiveError
 
@@ -68,35 +68,33 @@ def surface(state: PageState) -> Iterator[tuple[Array, Array, Array] | None]:
         yield a, b, values
 
 
-def same_surface(one: PageState, other: PageState) -> bool:
-    """Return whether two states have the same evidence over the first two hyperparameters."""
-    kernels = (one.family, one.theta[2:], one.method, one.likelihood)
-    same = kernels == (other.family, other.theta[2:], other.method, other.likelihood)
-    return same and one.points is other.points and one.chosen is other.chosen
+def surface_key(state: PageState) -> tuple[Any, ...]:
+    """Return what the evidence over the first two hyperparameters depends on."""
+    return state.points, state.family, state.chosen, state.theta[2:], state.method, state.likelihood
 
 
 def reasons(picture: Picture, place: Any) -> tuple[list[str], list[int], list[float]]:
-    """Return what the prediction at a place is based on, in sentences, with the points of the largest shares.
-
-    The place is that of a marker if there is one. The shares are positive if they support the last class.
-    """
+    """Return what the prediction at a place or at a marker is based on: sentences, points and their shares of f."""
     state, points = picture.state, picture.state.points
     i = nearest(points, place)
-    x = inside(points, place) if i is None else points.X[i]
+    x = points.inside(place) if i is None else points.X[i]
     known = zip(points.names, points.levels, x, strict=False)
     where = ", ".join(f"{name} = {levels[int(v)] if levels else f'{v:.3g}'}" for name, levels, v in known)
-    name = "" if i is None else f"Point {i}, class {points.labels[points.codes[i]]}: "
+    head = where if i is None else f"Point {i}, class {points.labels[points.codes[i]]}: {where}"
     proba = all_proba(state, picture.clf, x[None])[0]
-    chances = ", ".join(f"{points.labels[c]}: {proba[c]:.3f}" for c in points.present)
-    words = [f"{name}{where}", f"Probabilities: {chances}"]
+    words = [
+        head,
+        "Probabilities: " + ", ".join(f"{points.labels[c]}: {proba[c]:.3f}" for c in points.present),
+    ]
     if state.method in SAMPLING:
         return [*words, "With a method that samples, f is not a sum over the points."], [], []
     found = picture.clf.influences(points.code(x[None]), N_ROWS)[0]
-    rows = [f"point {j} (class {points.labels[points.codes[j]]}) {signed(v)}" for j, v in zip(found.rows, found.shares, strict=True)]
+    each = zip(found.rows, found.labels, found.shares, strict=True)
+    rows = ", ".join(f"{j} (class {points.labels[code]}) {signed(share)}" for j, code, share in each)
     words += [
-        f"f = {signed(found.mean)} (positive: class {points.labels[found.supports]}). {found.carried:.0%} of all shares "
-        f"are those of the ringed points: {', '.join(rows)}.",
-        f"{found.variance_left:.0%} of the prior variance is left (100 %: no points are near).",
+        f"f = {signed(found.mean)} (positive: class {points.labels[found.supports]}) is a sum over the points. The "
+        f"ringed ones have {100 * found.carried:.0f} % of all shares: {rows}.",
+        f"{100 * found.variance_left:.0f} % of the prior variance is left (100 %: no points are near).",
     ]
     return words, found.rows.tolist(), found.shares.tolist()
 

@@ -7,22 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.explore.page.figures import (
-    COLOURS,
-    DASHES,
-    MARKERS,
-    LineChart,
-    Map,
-    outlines,
-    regions,
-    runs,
-    stepped,
-)
+from gpclass.explore.page import figures
+from gpclass.explore.page.figures import COLOURS, DASHES, MARKERS, LineChart, Map
 from gpclass.explore.scene import Picture, Scene
 from gpclass.explore.state import PageState
 
 EVENTS = ("tap", "panstart", "pan", "panend", "mousemove")
 SIDE_BY_SIDE = {"sizing_mode": "stretch_both", "stylesheets": [":host { flex-wrap: wrap; gap: 4px; }"]}
+PHONE = 560  # height in pixels of the pictures of one method below each other
 RING = 46.0  # diameter of the ring around a point that has all of the shares shown, in pixels
 DRAW = {"colour": "#555555", "alpha": 0.35, "width": 1.0}  # a function drawn from the posterior
 
@@ -36,7 +28,8 @@ class Canvas:
 
         names = ("x", "y", "marker", "colour", "ring")
         self.points = ColumnDataSource({name: [] for name in names}, name="points-data")
-        self.shares = ColumnDataSource({name: [] for name in ("x", "y", "size", "colour")}, name="shares-data")
+        names = ("x", "y", "size", "colour")
+        self.shares = ColumnDataSource({name: [] for name in names}, name="shares-data")
         self.ranges = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
         self.latents = [LineChart(180, self.ranges[0], (-1.0, 1.0)) for _ in range(2)]
         self.probas = [LineChart(220, self.ranges[0], (-0.19, 1.09)) for _ in range(2)]
@@ -88,12 +81,14 @@ class Canvas:
         """Draw the predictions of the methods of a state; erase what cannot be drawn."""
         state, points = scene.state, scene.state.points
         line, alone = points.n_columns == 1, state.large or not state.other
+        narrow = PHONE if alone else 2 * PHONE
+        self.root.stylesheets = [
+            f"@media (max-width: 760px) {{ :host {{ height: {narrow}px !important; }} }}"
+        ]
         self.rows[0].visible, self.rows[1].visible, self.lines[1].visible = line, not line, not alone
-        self.maps[1].fig.visible = not state.large
         for panel in self.panels:
             panel.enlarge(state.large)
-        for graph in self.latents:
-            graph.fig.visible = not state.large
+            panel.fig.visible = not (state.large and panel in (*self.latents, self.maps[1]))
         for panel in self.maps:
             panel.label(*zip(points.names, points.levels, strict=False))
         for k, picture in enumerate((scene.picture, scene.other)):
@@ -104,32 +99,33 @@ class Canvas:
                 self._show_line(k, picture)
             else:
                 _show_proba(self.maps[k], picture)
-        if line and scene.pictures:  # both latent functions on the same scale, so that they can be compared
-            bands = np.concatenate([np.ravel(picture.latent[1:]) for picture in scene.pictures])
-            edge = 0.05 * float(np.ptp(bands))
-            for graph in self.latents:
-                graph.fig.y_range.update(start=float(bands.min()) - edge, end=float(bands.max()) + edge)
-        elif scene.picture is not None and alone:
+        if line and not alone:  # both latent functions on the same scale, so that they can be compared
+            ranges = [graph.fig.y_range for graph in self.latents]
+            low, high = min(each.start for each in ranges), max(each.end for each in ranges)
+            for each in ranges:
+                each.update(start=low, end=high)
+        elif not line and scene.picture is not None and alone:
             found = scene.picture
-            scale = "Cividis256", 0.0, float(found.deviation.max())
-            self.maps[1].show("standard deviation of f", found.sides, found.deviation, scale, **_over(found))
+            scale, over = ("Cividis256", 0.0, float(found.deviation.max())), _over(found)
+            del over["undecided"]
+            self.maps[1].show("standard deviation of f", found.sides, found.deviation, scale, **over)
 
     def _show_line(self, k: int, picture: Picture) -> None:
         """Draw the latent functions above the probabilities."""
         latent, proba, x = self.latents[k], self.probas[k], picture.sides[0]
         points, codes = picture.state.points, picture.curves
-        looks = [{"colour": COLOURS[code], "dash": DASHES[code]} for code in codes]
-        mean, low, high = picture.latent
-        curves = [{"ys": mean[:, i], **look} for i, look in enumerate(looks)]
-        bands = [(low[:, i], high[:, i], look["colour"]) for i, look in enumerate(looks)]
-        latent.show(picture.title, x, [{"ys": f, **DRAW} for f in picture.draws] + curves, bands)
+        draws = [{"ys": f, **DRAW} for f in picture.draws]
+        latent.show_functions(picture.title, x, picture.latent, codes, draws)
         latent.label(("", points.levels[0]), ("latent function f", ()))
-        curves = [{"ys": picture.proba[:, c], **look} for c, look in zip(codes, looks, strict=True)]
+        curves = [{"ys": picture.proba[:, c], "colour": COLOURS[c], "dash": DASHES[c]} for c in codes]
         bands = [] if picture.interval is None else [(*picture.interval, COLOURS[codes[0]])]
         places, decided = picture.boundaries()
         edges = np.array([x[0], *places, x[-1]])
         strip = {"left": edges[:-1], "right": edges[1:], "colour": [COLOURS[code] for code in decided]}
-        marks = {"place": {"x": picture.place[0], "y": [0.5]}, "undecided": runs(x, picture.undecided)}
+        marks = {
+            "place": {"x": picture.place[0], "y": [0.5]},
+            "undecided": figures.runs(x, picture.undecided),
+        }
         title = picture.title if picture.state.large else ""
         proba.show(title, x, curves, bands, strip=strip, boundaries={"x": places}, **marks)
         proba.label((points.names[0], points.levels[0]))
@@ -139,10 +135,9 @@ class Canvas:
 
 def _over(picture: Picture) -> dict[str, Any]:
     """Return what is drawn over a map: boundaries, undecided regions and the most informative place."""
-    widths = picture.state.points.widths
-    x, y = picture.place[0]
-    lines = outlines(*stepped(picture.sides, picture.margin, widths))
-    return {"lines": lines, "undecided": regions(*stepped(picture.sides, picture.undecided, widths)), "place": {"x": [x], "y": [y]}}
+    (x, y), sides = picture.place[0], picture.sides
+    over = {"lines": figures.outlines(sides, picture.margin), "place": {"x": [x], "y": [y]}}
+    return over | {"undecided": figures.regions(sides, picture.undecided)}
 
 
 def _show_proba(panel: Map, picture: Picture) -> None:

@@ -15,8 +15,14 @@ COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # with two classes only the second one is drawn
 INK = "#222222"
-UNDECIDED = {"fill_color": "#777777", "fill_alpha": 0.12, "line_color": None, "hatch_pattern": "/", "hatch_color": "#555555",
-             "hatch_alpha": 0.45, "hatch_weight": 0.8, "hatch_scale": 9.0}  # fmt: skip
+HATCH = {
+    "hatch_pattern": "/",
+    "hatch_color": "#555555",
+    "hatch_alpha": 0.45,
+    "hatch_weight": 0.8,
+    "hatch_scale": 9.0,
+}
+UNDECIDED = {"fill_color": "#777777", "fill_alpha": 0.12, "line_color": None, **HATCH}
 IMAGE = ("image", "x", "y", "dw", "dh")  # column names of a data source for images
 CURVE = {"colour": COLOURS[1], "dash": "solid", "width": 2.5, "alpha": 1.0}
 
@@ -28,10 +34,8 @@ class Panel:
         from bokeh.models import ColumnDataSource
         from bokeh.plotting import figure
 
-        self.sources = {
-            name: ColumnDataSource({column: [] for column in columns})
-            for name, columns in (sources | {"place": ("x", "y")}).items()
-        }
+        sources = sources | {"place": ("x", "y")}
+        self.sources = {name: ColumnDataSource({key: [] for key in keys}) for name, keys in sources.items()}
         self.fig = figure(
             height=height, min_height=height, sizing_mode="stretch_both", tools="", toolbar_location=None, title=" ",
             min_border_right=12, output_backend="canvas", x_range=x_range, y_range=y_range,
@@ -53,7 +57,8 @@ class Panel:
         for axis, (name, levels) in zip((self.fig.xaxis, self.fig.yaxis), axes, strict=False):
             axis.axis_label = name
             axis.major_label_overrides = dict(enumerate(levels))
-            axis.ticker = FixedTicker(ticks=list(range(len(levels)))) if levels else BasicTicker()
+            ticks = list(range(len(levels)))
+            axis.ticker = FixedTicker(ticks=ticks) if levels else BasicTicker(desired_num_ticks=5)
 
     def enlarge(self, large: bool) -> None:
         """Set the size of the type: large for a presentation."""
@@ -92,6 +97,17 @@ class LineChart(Panel):
         box = {"left": "left", "right": "right", "bottom": -0.155, "top": -0.105}  # below the axis of p
         fig.quad(**box, source=get["strip"], fill_color="colour", line_color=None)
         fig.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
+
+    def show_functions(
+        self, title: str, x: Array, functions: Any, codes: list[int], more: Any = (), **data: Any
+    ) -> None:
+        """Draw latent functions (their means, low and high ends, (n, n_curves)) of these classes; set the range."""
+        mean, low, high = (np.reshape(each, (len(x), -1)).T for each in functions)
+        looks = [{"ys": f, "colour": COLOURS[c], "dash": DASHES[c]} for f, c in zip(mean, codes, strict=True)]
+        bands = [(a, b, COLOURS[c]) for a, b, c in zip(low, high, codes, strict=True)]
+        self.show(title, x, [*more, *looks], bands, **data)
+        edge = 0.05 * float(high.max() - low.min())
+        self.fig.y_range.update(start=float(low.min()) - edge, end=float(high.max()) + edge)
 
     def show(self, title: str, x: Array, curves: Any, bands: Any, **data: Any) -> None:
         """Draw curves, each with its values and its changes to the style `CURVE`, and bands (low, high, colour)."""
@@ -152,16 +168,6 @@ def image(sides: list[Array], pixels: Any) -> dict[str, Any]:
     x, y = (side[0] - 0.5 * step for side, step in zip(sides, steps, strict=True))
     width, height = (len(side) * step for side, step in zip(sides, steps, strict=True))
     return {"image": [pixels], "x": [x], "y": [y], "dw": [width], "dh": [height]}
-
-
-def stepped(sides: list[Array], values: Array, widths: list[int]) -> tuple[list[Array], Array]:
-    """Return a grid of two columns with each level of a category from one edge of its row to the other."""
-    for axis, (side, k) in enumerate(zip(sides, widths, strict=True)):
-        if k > 1:
-            edges = np.repeat(side, 2) + np.tile([-0.5, 0.5 - 1e-9], k)
-            sides = [edges if j == axis else each for j, each in enumerate(sides)]
-            values = np.repeat(values, 2, axis=1 - axis)
-    return sides, values
 
 
 def outlines(sides: list[Array], margin: Array) -> dict[str, Any]:

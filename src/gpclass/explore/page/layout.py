@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.explore import state as actions
-from gpclass.explore.page.figures import COLOURS, DASHES, LineChart, Map
+from gpclass.explore.page.figures import COLOURS, LineChart, Map
 from gpclass.explore.scene import Picture, refusal, signed
 from gpclass.explore.state import DEFAULT, MOST_CLASSES, PageState, dials
 from gpclass.explore.steps import VISIBLE_NATS
@@ -24,14 +24,14 @@ LN10 = float(np.log(10.0))
 SHOWN = "return Number(Math.pow(10, tick).toPrecision(3)).toString()"
 DEPTH = 12.0  # range of the colours of the evidence surface, in nats below the maximum
 SIGNS = ("●", "■", "▲", "◆", "▼")
-DIALS = [f"dial{k}" for k in range(7)]  # sliders of hyperparameters; no kernel on the page has more than seven
+DIALS = [f"dial{k}" for k in range(7)]  # sliders of hyperparameters; no kernel here has more than seven
 WORDS = {  # of values whose names in Python do not say enough
-    "": "no other method",
+    "": "none",
     DEFAULT: "chosen by the evidence",
-    "exact": "exact",
-    "map": "ignored (f at its mean)",
-    "mackay": "MacKay's approximation",
-    "monte_carlo": "random draws",
+    "exact": "averaged",
+    "map": "ignored",
+    "mackay": "by MacKay",
+    "monte_carlo": "by draws",
 }
 HINT = "Move over the picture, or select a point, to see which points a prediction is based on."
 # Options that are not possible are in the tags of a widget.
@@ -40,6 +40,7 @@ GREY = """for (const s of selects) for (const o of Bokeh.index.find_one(s)?.inpu
 GREYED = ("method", "likelihood", "other")  # selects with options that are not always possible
 PRESENT = "document.body.classList.toggle('present', this.active)"
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 4, 3, 4)}
+TEXTS = ("status", "words", "refused", "note", "why")
 BUTTONS = {"delete": "Delete point", "learn": "Learn", "stop": "Stop", "check": "How wrong is it?"}
 GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the page
     "points": [["start", "classes"], ["hint"], ["drawn"], ["delete"]],
@@ -64,18 +65,17 @@ class Layout:
     """The widgets of the page by name, and the plot of the evidence over two hyperparameters."""
 
     def __init__(self, starts: list[str]) -> None:
-        from bokeh.models import Button, CustomJS, CustomJSTickFormatter, DataRange1d, Div, Range1d
+        from bokeh.models import Button, CustomJS, CustomJSTickFormatter, Div, Range1d
 
         self.landscape, self.controls = Map(280, Range1d(-1.0, 1.0), Range1d(-1.0, 1.0)), _controls()
-        self.effects = [LineChart(130, DataRange1d(range_padding=0.0), (-1.0, 1.0)) for _ in range(2)]
-        self.top: float | None = None  # the highest evidence of the surface
+        self.effects = [LineChart(130, Range1d(0.0, 1.0), (-1.0, 1.0)) for _ in range(2)]
+        self.top: tuple[float, str] | None = None  # the highest evidence of the surface, and where it is
         self.landscape.fig.axis.formatter = CustomJSTickFormatter(code=SHOWN)
-        self.landscape.fig.axis.ticker.desired_num_ticks = 5
         self.widgets = {
             "landscape": self.landscape.fig,
             "start": _select("Start with", starts),
             "hint": Div(text="A click adds a point of class"),
-            **{name: Div(sizing_mode="stretch_width") for name in ("status", "words", "refused", "note", "why")},
+            **{name: Div(sizing_mode="stretch_width") for name in TEXTS},
             **{f"effect{k}": chart.fig for k, chart in enumerate(self.effects)},
             **{name: Button(label=label, **WIDE) for name, label in BUTTONS.items()},
             **{name: control.widget for name, control in self.controls.items()},
@@ -88,7 +88,6 @@ class Layout:
         for name in GREYED:
             self[name].js_on_change("tags", self.grey)
         self["large"].js_on_change("active", CustomJS(code=PRESENT))
-        self.explain([], None)
 
     def __getitem__(self, name: str) -> Any:
         return self.widgets[name]
@@ -111,7 +110,6 @@ class Layout:
         self._grey_out(state)
         if len(state.theta) > 1:
             self.landscape.label(*((name, ()) for name, _, _ in dials(state)[:2]))
-            self.landscape.fig.axis.ticker.desired_num_ticks = 5
             x, y = np.array([theta[:2] for theta in (*path, state.theta)]).T / LN10
             self.landscape.sources["star"].data = {"x": x[-1:], "y": y[-1:]}
             self.landscape.sources["lines"].data = {"xs": [x], "ys": [y]}
@@ -119,15 +117,14 @@ class Layout:
     def _grey_out(self, state: PageState) -> None:
         """Disable the options that are not possible, and write why."""
         reasons: dict[str, list[str]] = {}
-        for name in GREYED:
-            field = "method" if name == "other" else name
-            why = {value: refusal(replace(state, **{field: value})) for value, _ in self[name].options if value}
-            tags = [value for value, reason in why.items() if reason]
-            _set(self[name], tags=tags)
-            for value in tags if name != "other" else ():
+        for name, options in (("method", INFERENCES), ("likelihood", LIKELIHOODS)):
+            why = {value: refusal(replace(state, **{name: value})) for value in options}
+            for value in filter(why.__getitem__, why):
                 reasons.setdefault(why[value], []).append(value)
+            _set(self[name], tags=[*filter(why.__getitem__, why)])
+        _set(self["other"], tags=self["method"].tags)
         text = "".join(f"<p><b>{', '.join(values)}</b>: {escape(why)}</p>" for why, values in reasons.items())
-        _set(self["refused"], text=text and f"<small>Not possible here: {text}</small>")
+        _set(self["refused"], text=f"<small>Not possible here: {text}</small>", visible=bool(text))
 
     def covers(self, state: PageState) -> bool:
         """Return whether the star of a state is on the surface that is shown."""
@@ -138,46 +135,46 @@ class Layout:
     def show_surface(self, found: tuple[Array, Array, Array]) -> None:
         """Draw a surface of the evidence, from `surface`, relative to its maximum."""
         *logs, evidence = found
-        self.top, known = float(np.nanmax(evidence)), np.isfinite(evidence)
-        below = np.where(known, evidence - self.top, -1e6)
+        top, known = float(np.nanmax(evidence)), np.isfinite(evidence)
+        below = np.where(known, evidence - top, -1e6)
         scale = ("Cividis256", min(-0.1, max(-DEPTH, float(below[known].min()))), 0.0)
         sides = [each / LN10 for each in logs]
         kept = {name: dict(self.landscape.sources[name].data) for name in ("lines", "star")}
-        self.landscape.show("below the maximum", sides, below, scale, **kept)
+        self.landscape.show("log evidence below its maximum", sides, below, scale, **kept)
         for axis, side in zip((self.landscape.fig.x_range, self.landscape.fig.y_range), sides, strict=True):
             axis.update(start=float(side[0]), end=float(side[-1]))
+        i, j = np.unravel_index(int(np.nanargmax(evidence)), evidence.shape)
+        names = (axis.axis_label for axis in (self.landscape.fig.xaxis, self.landscape.fig.yaxis))
+        best = zip(names, (logs[0][j], logs[1][i]), strict=True)
+        self.top = top, ", ".join(f"{name} {np.exp(value):.3g}" for name, value in best)
 
-    def compare_with_surface(self, picture: Picture | None) -> None:
+    def show_note(self, picture: Picture | None) -> None:
         """Write how the evidence at the star compares with the highest one of the surface."""
         words = ""
         if picture is not None and self.top is not None:
-            here = float(picture.clf.log_marginal_likelihood_value_)
-            words = f"Highest evidence shown: {signed(self.top)}. At the star: {signed(here)}."
-            if self.top > here + VISIBLE_NATS:
-                words += " The surface is higher elsewhere: click on its brightest place and learn from there."
+            top, here = self.top[0], float(picture.clf.log_marginal_likelihood_value_)
+            words = f"Highest value shown: {signed(top)}. At the star: {signed(here)}."
+            if top > here + VISIBLE_NATS:
+                words += f" It is higher at {self.top[1]}: click there, and learn from there."
         _set(self["note"], text=words)
 
-    def explain(self, words: list[str], place: Any) -> None:
+    def explain(self, words: Sequence[str] = (HINT,), place: Any = (None, None)) -> None:
         """Write what a prediction is based on, and mark its place in the effects."""
-        head, *others = words or [HINT]
-        self["why"].text = f"<b>{escape(head)}</b>" * bool(words) + "".join(f"<p>{escape(each)}</p>" for each in (others or [head]))
-        for chart, x in zip(self.effects, () if place is None else place, strict=False):
-            chart.sources["boundaries"].data = {"x": [x]}
+        self["why"].text = "".join(f"<p>{escape(each)}</p>" for each in words)
+        for chart, x in zip(self.effects, place, strict=True):
+            chart.sources["boundaries"].data = {"x": [] if x is None else [x]}
 
     def show_effects(self, picture: Picture | None) -> None:
         """Draw the effect of each column on the latent functions, with its band."""
-        found = () if picture is None else picture.effects
-        for chart in self.effects[len(found) :]:
-            chart.fig.visible = False
+        found = [] if picture is None else picture.effects
         for chart, (name, effect) in zip(self.effects, found, strict=False):
-            mean, low, high = (each.reshape(len(each), -1).T for each in (effect.mean, effect.low, effect.high))
-            codes = picture.curves if picture is not None and len(mean) > 1 else [1]
-            looks = [{"ys": f, "colour": COLOURS[c], "dash": DASHES[c]} for f, c in zip(mean, codes, strict=True)]
-            bands = [(a, b, COLOURS[c]) for a, b, c in zip(low, high, codes, strict=True)]
+            functions = effect.mean, effect.low, effect.high
+            codes = [1] if effect.mean.ndim == 1 else picture.curves  # type: ignore[union-attr]
             place = dict(chart.sources["boundaries"].data)
-            chart.show(f"effect of {name} on f, averaged over the points", effect.grid, looks, bands, boundaries=place)
-            chart.fig.y_range.update(start=float(low.min()), end=float(high.max()))
-            chart.fig.visible = True
+            chart.show_functions(f"effect of {name} on f", effect.grid, functions, codes, boundaries=place)
+            chart.fig.x_range.update(start=float(effect.grid[0]), end=float(effect.grid[-1]))
+        for k, chart in enumerate(self.effects):
+            chart.fig.visible = k < len(found)
 
     def say(self, words: str, *, error: bool = False) -> None:
         """Show a sentence in the line of messages; an empty one removes the last."""
@@ -201,9 +198,16 @@ def _set(widget: Any, **values: Any) -> None:
 
 
 def _controls() -> dict[str, Control]:
+    from bokeh.models import Toggle
+
     return {
         "drawn": _classes(),
-        "large": _present(),
+        "large": Control(
+            Toggle(label="Present", width=90),
+            lambda s: {"active": s.large},
+            lambda s, value: replace(s, large=value),
+            "active",
+        ),
         "classes": Control(
             _select("Classes", [str(n) for n in range(2, MOST_CLASSES + 1)]),
             lambda s: {"value": str(s.n_classes)},
@@ -254,18 +258,6 @@ def _dial(k: int) -> Control:
 
     shown = CustomJSTickFormatter(code=SHOWN)
     return Control(Slider(start=-1.0, end=1.0, value=0.0, step=0.01, format=shown, **WIDE), show, act)
-
-
-def _present() -> Control:
-    """Return the button of the presentation."""
-    from bokeh.models import Toggle
-
-    return Control(
-        Toggle(label="Present", width=90),
-        lambda s: {"active": s.large},
-        lambda s, value: replace(s, large=value),
-        "active",
-    )
 
 
 def _classes() -> Control:

@@ -32,8 +32,9 @@ class Session:
         self.painter = worker(deliver, patient=True)
         self.worker, self.mapper = worker(deliver), worker(deliver)  # for buttons; for the surface
         self.shown = Scene(self.state)
-        self.mapped: PageState | None = None  # the state of the surface
-        self.pointed: Any = None  # where the pointer is, in cells
+        self.mapped: Any = None  # what the surface that is shown depends on
+        self.place: Any = None  # where the pointer is
+        self.pointed: Any = None  # the same in cells, and the picture there
         self.dragged: int | None = None
         self.painted = 0
         self.quiet = False  # True while the page, not the user, changes its widgets
@@ -86,6 +87,7 @@ class Session:
 
     def begin(self, name: str) -> None:
         """Start with another problem, and keep method and likelihood."""
+        self.place = None
         own = self.table if self.table is not None and name == self.table.origin else None
         self.act(lambda old: replace(own or start(name), **{field: getattr(old, field) for field in KEPT}))
 
@@ -94,6 +96,7 @@ class Session:
         if kind == "mousemove":
             self.point_at(place)
         elif kind == "tap":
+            self.place = place
             self.act(lambda state: actions.click(state, place))
         elif kind == "panstart":
             self.dragged = nearest(self.state.points, place)
@@ -103,15 +106,20 @@ class Session:
             self.dragged = None if kind == "panend" else i
 
     def point_at(self, place: Any) -> None:
-        """Show what the prediction at a place is based on, once for each place."""
-        picture, view = self.shown.picture, self.state.points.view
-        cell = np.round(CELLS * (np.array(place)[: len(view)] - view[:, 0]) / np.ptp(view, axis=1)).tolist()
-        if picture is None or self.dragged is not None or self.pointed == (cell, picture):
+        """Show what the prediction at a place is based on, once for each place and picture; nothing for None."""
+        picture, self.place = self.shown.picture, place
+        if picture is None or place is None:
+            self.pointed = None
+            self.layout.explain()
+            self.canvas.show_shares(self.state, [], [])
             return
-        self.pointed = cell, picture
-        words, rows, shares = steps.reasons(picture, place)
-        self.layout.explain(words, place)
-        self.canvas.show_shares(picture.state, rows, shares)
+        view = picture.state.points.view
+        cell = np.round(CELLS * (np.array(place)[: len(view)] - view[:, 0]) / np.ptp(view, axis=1)).tolist()
+        if self.dragged is None and self.pointed != (cell, picture):
+            self.pointed = cell, picture
+            words, rows, shares = steps.reasons(picture, place)
+            self.layout.explain(words, place)
+            self.canvas.show_shares(picture.state, rows, shares)
 
     def go_to(self, x: float | None, y: float | None) -> None:
         """Go to the hyperparameters that were clicked on the surface."""
@@ -132,7 +140,7 @@ class Session:
     def paint(self, found: Scene) -> None:
         """Show the pictures, the boundaries and the messages of a computed scene."""
         self.shown, old, new = found, self.state, found.state
-        if old.family == DEFAULT and old.chosen is None and old.origin == new.origin and new.chosen is not None:
+        if new.chosen and (old.family, old.chosen, old.origin) == (DEFAULT, None, new.origin):
             self.state = replace(old, chosen=new.chosen, theta=new.theta)
             self._show_widgets()
         self.canvas.show(found)
@@ -144,8 +152,7 @@ class Session:
         self.layout.say(found.error or notes, error=bool(found.error))
         code = [f"In Python: {picture.clf!r}" for picture in found.pictures]
         self.layout.write(found.state.words, *code)
-        if self.state.selected is not None and self.state.points is found.state.points:
-            self.point_at(self.state.points.markers[self.state.selected])
+        self.point_at(self.place if new.selected is None else new.points.markers[new.selected])
         self.survey()
 
     def survey(self) -> None:
@@ -155,17 +162,17 @@ class Session:
         if picture is None or picture.clf.log_marginal_likelihood_value_ is None or len(state.theta) < 2:
             self.mapped = layout.top = None
             layout.landscape.put("log evidence")
-        elif self.mapped is None or not steps.same_surface(self.mapped, state) or not layout.covers(state):
-            layout.landscape.fig.title.text = "log evidence"  # until the surface is computed
+        elif self.mapped != steps.surface_key(state) or not layout.covers(state):
             self.mapped = layout.top = None
+            layout.landscape.fig.title.text = "log evidence"  # until the surface is computed
 
             def show(found: Any) -> None:
-                self.mapped = state
+                self.mapped = steps.surface_key(state)
                 layout.show_surface(found)
-                layout.compare_with_surface(picture)
+                layout.show_note(picture)
 
             self.mapper.submit(steps.surface(state), show)
-        layout.compare_with_surface(picture)
+        layout.show_note(picture)
 
     # ------------------------------------------------------------------------------- buttons
 
