@@ -26,9 +26,7 @@ LEVEL = 0.95  # level of the credible bands
 LINE, PLANE = 201, 64  # points along a side of the grid
 COARSE = 24  # the same for two columns and a method that samples, whose predictions are averages over draws
 N_DRAWS = 12  # functions drawn from the posterior of a method that samples
-N_SIDE = (
-    8  # places along a side that may be the most informative one, half as far from the edges as from another
-)
+N_SIDE = 12, 8  # places along one column, and along each of two, that may be the most informative one
 N_PLACES = 8  # number of them whose information is computed exactly
 
 
@@ -253,7 +251,8 @@ def most_informative(state: PageState, clf: Any, X: Array, proba: Array, deviati
     information is proportional where the variance is small.
     """
     sides = [np.unique(x) for x in X.T]
-    sides = [side[len(side) // (2 * N_SIDE) : -1 : len(side) // N_SIDE] for side in sides]
+    steps = [max(1, len(side) // N_SIDE[len(sides) - 1]) for side in sides]
+    sides = [side[max(1, step // 2) : -1 : step] for side, step in zip(sides, steps, strict=True)]
     inner = np.all([np.isin(x, side) for x, side in zip(X.T, sides, strict=True)], axis=0)
     rank = inner * (1.0 - (proba**2).sum(axis=1)) * deviation**2
     tried = X[np.argsort(-rank, kind="stable")[: min(N_PLACES, inner.sum())]]

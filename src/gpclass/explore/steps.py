@@ -11,7 +11,7 @@ import numpy as np
 
 from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
-from gpclass.explore.scene import Picture, Scene, all_proba, fit, model_of, scene, signed
+from gpclass.explore.scene import Picture, Scene, all_proba, fit, model_of, scene, signed, with_kernel
 from gpclass.explore.state import PageState, nearest, set_theta
 from gpclass.learning.strategies import SAMPLING
 from gpclass.priors import NotPositiveError
@@ -24,6 +24,7 @@ N_ROWS = 5  # points shown behind a prediction
 
 def learn(state: PageState) -> Iterator[tuple[Scene, str]]:
     """Maximise the evidence from the hyperparameters of a state; yield the scene of each improvement with a message."""
+    state = with_kernel(state)
     clf, path = fit(state)[0], list[tuple[Array, float]]()
     kind = "log evidence" if model_of(clf).problem.is_of_labels else "log evidence of the targets"
 
@@ -101,6 +102,7 @@ def reasons(picture: Picture, place: Any) -> tuple[list[str], list[int], list[fl
 
 def verdicts(state: PageState) -> Iterator[str]:
     """Yield the errors of the approximations of a state by importance sampling, or why they cannot be checked."""
+    state = with_kernel(state)
     for method in dict.fromkeys(filter(None, (state.method, state.other))):
         try:
             check = fit(replace(state, method=method))[0].check_approximation(2000, random_state=0)
