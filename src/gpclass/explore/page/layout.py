@@ -69,6 +69,8 @@ class Layout:
 
         self.landscape, self.controls = Map(280, Range1d(-1.0, 1.0), Range1d(-1.0, 1.0)), _controls()
         self.effects = [LineChart(130, Range1d(0.0, 1.0), (-1.0, 1.0)) for _ in range(2)]
+        for chart in self.effects:
+            chart.fig.yaxis.ticker.desired_num_ticks = 3
         self.top: tuple[float, str] | None = None  # the highest evidence of the surface, and where it is
         self.landscape.fig.axis.formatter = CustomJSTickFormatter(code=SHOWN)
         self.widgets = {
