@@ -43,10 +43,9 @@ from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
 from gpclass.posteriors.mixture import Component, MixtureProcess
 from gpclass.posteriors.process import Process
 from gpclass.priors import DensePrior, Prior
-from gpclass.priors.basis import make_basis, process
-from gpclass.priors.inducing import InducingPrior
+from gpclass.priors.inducing import InducingPrior, make_basis, process
 from gpclass.priors.margins import MarginPrior
-from gpclass.testing.likelihoods import BINARY, check_terms
+from gpclass.testing import BINARY, check_terms
 
 KERNELS = [
     RBF([0.7, 2.0]),
@@ -262,8 +261,8 @@ def test_nothing_public_is_left_out():
 def test_the_checks_can_fail(monkeypatch):
     few, _ = two_moons_like(6)
     cases = [
-        (testing.kernels, "matrix", gpclass.kernels.matrix, lambda: testing.check_kernel(RBF(0.7), few)),
-        (testing.kernels, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), few)),
+        (testing, "matrix", gpclass.kernels.matrix, lambda: testing.check_kernel(RBF(0.7), few)),
+        (testing, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), few)),
         (Logit, "third", Logit.third, lambda: testing.check_likelihood(Logit())),
         (Probit, "log_predict", Probit.log_predict, lambda: testing.check_likelihood(Probit(), [1.0])),
         (

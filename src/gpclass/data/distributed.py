@@ -1,4 +1,4 @@
-"""Rows on Dask workers: they stay on the workers, and only totals are returned.
+"""Rows on Dask workers: they stay on the workers, and only totals are returned; and predictions for them.
 
 A pass is a small graph: one task hands the job (hyperparameters and q, of the order of M² numbers) to the workers,
 one task for every few partitions adds up their rows, and a tree adds the totals. The graph depends on the data alone,
@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.protocols import Index
-from gpclass.data.rows import Job, Rows, T, concatenate
-from gpclass.data.source import Read, Source, grouped
+from gpclass.data.rows import Job, Read, Rows, Source, T, concatenate, grouped
 from gpclass.data.sources import is_dask
 
 BRANCHES = 8  # number of totals that one task adds
@@ -33,12 +35,7 @@ class DaskSource(Source):
     kept: Any = None  # persisted collections, whose partitions Dask would release if nothing referred to them
 
     def __init__(
-        self,
-        parts: list[Any],
-        sizes: list[int],
-        n_columns: int,
-        names: list[str] | None,
-        client: Any,
+        self, parts: list[Any], sizes: list[int], n_columns: int, names: list[str] | None, client: Any
     ) -> None:
         self.parts, self.client = parts, client
         self.starts = np.cumsum([0, *sizes])
@@ -68,23 +65,18 @@ class DaskSource(Source):
 
         few = np.split(positions, np.searchsorted(positions, self.starts[1:-1]))
         parts, sent = zip(self.parts, few, self.starts, strict=False), delayed(read, traverse=False)
-        return concatenate(
-            compute([p.take(some - start, sent) for p, some, start in parts if len(some)], self.client)
-        )
+        tasks = [part.take(some - start, sent) for part, some, start in parts if len(some)]
+        return concatenate(compute(tasks, self.client))
 
 
 def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
     """Return the results of tasks; when a worker dies, joins or is restarted, Dask repeats lost tasks."""
-    import dask
-    from dask import base
-
-    with suppress(ImportError):
-        import distributed  # noqa: F401  (its first import inside config.set would leave Dask without its defaults)
-    run: Any = base.compute
+    dask: Any = import_module("dask")
+    with suppress(ImportError):  # imported inside config.set it would leave Dask without its defaults
+        import_module("distributed")
     # The job is in the graph, and Dask need not warn about its size.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        results: Sequence[Any] = run(*tasks, scheduler=client, retries=RETRIES)
-    return results
+        return dask.compute(*tasks, scheduler=client, retries=RETRIES)
 
 
 def add_rows(source: Source, job: Job[T]) -> T:
@@ -113,11 +105,8 @@ def files_on_dask(source: Any, client: Any = None, rows: int | None = None) -> D
             "collection."
         )
     some = source.split(rows)
-    parts, sizes = (
-        [delayed(part, pure=False, traverse=False) for part in some],
-        [part.n_rows for part in some],
-    )
-    return DaskSource(parts, sizes, source.n_columns, source.names, client)
+    parts = [delayed(part, pure=False, traverse=False) for part in some]
+    return DaskSource(parts, [part.n_rows for part in some], source.n_columns, source.names, client)
 
 
 # --------------------------------------------------------------------------------- collections
@@ -198,3 +187,33 @@ def _partitions(X: Any, y: Any, weight: Any) -> list[list[Any]]:
         counts = ", ".join(str(len(each)) for each in found)
         raise ValueError(f"X, y and weight have {counts} partitions, expected the same ones.")
     return found
+
+
+# ------------------------------------------------------------------------------------ predictions
+
+
+def predict_lazily(model: Any, method: str, X: Any) -> Any:
+    """Return what a method of the model ("predict", "predict_proba", ...) predicts for a Dask collection, lazily."""
+    check_is_fitted(model)
+    work = partial(_predicted, model, method)
+    if hasattr(X, "columns"):
+        return X.map_partitions(work, meta=work(X._meta[:0]))
+    X = X.rechunk({1: -1})
+    labels = {"drop_axis": 1} if method == "predict" else {"chunks": (X.chunks[0], (len(model.classes_),))}
+    return X.map_blocks(work, meta=work(np.empty((0, X.shape[1]))), **labels)
+
+
+def _predicted(model: Any, method: str, X: Any) -> Any:
+    """Return the predictions for a partition, with its index if it has one; it may be empty."""
+    from threadpoolctl import threadpool_limits
+
+    labels = method == "predict"
+    values = model.classes_[:0] if labels else np.empty((0, len(model.classes_)))
+    if len(X):
+        with threadpool_limits(1):
+            values = getattr(model, method)(X)
+    if not hasattr(X, "columns"):
+        return values
+    import pandas as pd
+
+    return pd.Series(values, X.index) if labels else pd.DataFrame(values, X.index, list(model.classes_))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -12,14 +11,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gpclass.core.checks import check_numbers
-from gpclass.core.memory import require_memory
+from gpclass.core.linalg import require_memory
 from gpclass.core.protocols import Array, Inputs
 from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, attempt
 from gpclass.learning.prediction import N_DRAWS
-
-BLOCK = 8192  # number of rows whose pairwise probabilities are coupled at a time
 
 
 @stored
@@ -53,13 +49,9 @@ class Combined:
         if not self.pairs:
             return _normalise(each)
         p, (i, j), C = np.exp(np.stack(each, axis=1)), np.array(self.pairs).T, self.n_classes
-        out = np.empty((len(X), C))
-        for start in range(0, len(X), BLOCK):
-            rows = slice(start, start + BLOCK)
-            pairwise = np.zeros((len(p[rows]), C, C))
-            pairwise[:, i, j], pairwise[:, j, i] = p[rows, :, 0], p[rows, :, 1]
-            out[rows] = np.log(couple(pairwise))
-        return out
+        pairwise = np.zeros((len(X), C, C))
+        pairwise[:, i, j], pairwise[:, j, i] = p[:, :, 0], p[:, :, 1]
+        return np.log(couple(pairwise))
 
     def loo_log_proba(self) -> Array | None:
         """Return leave-one-out log class probabilities of the data points; None if unknown, as for pairs."""
@@ -121,7 +113,7 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
     """Return the two-class models of a `gpclass.learning.strategies.Task`, fitted in parallel if requested."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    problem, codes, pairs = task.problem, task.labels, []
+    problem, codes, pairs = task.problem, task.problem.y, []
     if task.case.combine == "one_vs_rest":
         problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(task.n_classes)]
     else:
@@ -130,12 +122,10 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
         signs = [np.where(codes == j, 1.0, -1.0) for _, j in pairs]
         problems = [replace(problem, y=y).take(rows) for y, rows in zip(signs, own, strict=True)]
     seeds = np.random.SeedSequence(task.seed).spawn(len(problems))
-    settings = [task.settings and task.settings.numbered(i) for i in range(len(problems))]
-    joint = replace(task.case, combine="joint")
-    tasks = [
-        replace(task, case=joint, problem=p, seed=s, settings=i)
-        for p, s, i in zip(problems, seeds, settings, strict=True)
-    ]
+    whole = replace(task, case=replace(task.case, combine="joint"))
+    tasks = [replace(whole, problem=p, seed=s) for p, s in zip(problems, seeds, strict=True)]
+    if task.settings is not None:
+        tasks = [replace(each, settings=task.settings.numbered(i)) for i, each in enumerate(tasks)]
     sizes = np.array([len(p.X) for p in problems])
     workers = min(effective_n_jobs(task.plan.n_jobs), len(problems))
     if task.case.rows == "all":
@@ -150,17 +140,11 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
 def _fit_in_turn(fit: Callable[[Any], FittedModel], tasks: Sequence[Any]) -> list[FittedModel]:
     """Fit the tasks in turn; after an interruption the remaining ones use the best hyperparameters so far."""
     models: list[FittedModel] = []
-    learned: Learned | None = None
     for task in tasks:
-        model, end = attempt(partial(fit, task), learned)
-        if model is None:  # only one of the models warns about the interruption
+        if any(model.learned is not None and model.learned.interrupted for model in models):
             problem = replace(task.problem, kernel=models[-1].problem.kernel)
-            model = fit(replace(task, problem=problem, plan=replace(task.plan, enabled=False)))
-            model = model if end is learned else replace(model, learned=end)
-            learned = end
-        else:
-            learned = model.learned
-        models.append(model)
+            task = replace(task, problem=problem, plan=replace(task.plan, enabled=False))
+        models.append(fit(task))
     return models
 
 
