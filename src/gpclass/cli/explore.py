@@ -74,7 +74,8 @@ def read_start(data: str, target: str, table: dict[str, Any]) -> Any:
     encoder = Encoder(table["categorical"])
     rows = encoder.fit_transform(frame)
     columns = [column for column in encoder.columns_ if column.positions]
-    names, levels = [column.name for column in columns], ((), ())
+    names = [column.name for column in columns]
+    levels: tuple[tuple[str, ...], ...] = ((), ())
     words = f"{data}: {' and '.join(names)}."
     if len(columns) < 3:
         levels = tuple(tuple(map(str, column.levels)) for column in columns)

@@ -28,8 +28,7 @@ class Canvas:
 
         names = ("x", "y", "marker", "colour", "ring")
         self.points = ColumnDataSource({name: [] for name in names}, name="points-data")
-        names = ("x", "y", "size", "colour")
-        self.shares = ColumnDataSource({name: [] for name in names}, name="shares-data")
+        self.shares = ColumnDataSource({"x": [], "y": [], "size": [], "colour": []}, name="shares-data")
         self.ranges = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
         self.latents = [LineChart(180, self.ranges[0], (-1.0, 1.0)) for _ in range(2)]
         self.probas = [LineChart(220, self.ranges[0], (-0.19, 1.09)) for _ in range(2)]

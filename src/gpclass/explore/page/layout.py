@@ -120,7 +120,7 @@ class Layout:
         """Disable the options that are not possible, and write why."""
         reasons: dict[str, list[str]] = {}
         for name, options in (("method", INFERENCES), ("likelihood", LIKELIHOODS)):
-            why = {value: refusal(replace(state, **{name: value})) for value in options}
+            why = {value: refusal(self.controls[name].act(state, value)) for value in options}
             for value in filter(why.__getitem__, why):
                 reasons.setdefault(why[value], []).append(value)
             _set(self[name], tags=[*filter(why.__getitem__, why)])
