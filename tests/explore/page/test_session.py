@@ -347,7 +347,7 @@ def test_a_fit_that_reports_its_progress_is_stopped():
     worker = Worker(lambda work: work(), patient=True)
 
     def endless():
-        with reporter(0) as report:
+        with reporter(0, "fitting") as report:
             try:
                 while True:
                     report("step")
@@ -363,5 +363,5 @@ def test_a_fit_that_reports_its_progress_is_stopped():
     assert worker.cancel()
     assert ended.wait(20)
     assert shown == []
-    with reporter(0) as report:  # a fit outside the page reports nothing
+    with reporter(0, "fitting") as report:  # a fit outside the page reports nothing
         assert report is None
