@@ -17,7 +17,7 @@ from gpclass.likelihoods.quadrature import blocks, quiet
 _REACH = 8.3  # number of standard deviations beyond which a Gaussian is negligible
 _PANEL = 2.2  # width of a panel in standard deviations, for errors of 1e-10
 _ROUNDING = 1e-11  # relative error of a covariance
-_CLOSED = 1e-3  # probability above which the absolute error of 1e-15 of the closed form is a relative one of 1e-12
+_CLOSED = 1e-3  # probability above which the closed form, exact to 1e-15, has a relative error below 1e-12
 
 
 @dataclass(frozen=True, slots=True)
