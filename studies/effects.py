@@ -28,8 +28,8 @@ KERNEL = 4.0 * RBF([0.7, 1.0, 2.0])
 METHODS = ("laplace", "ep", "vi", "mcmc")
 
 
-def covered(seed: int) -> dict[tuple[str, str], list[bool]]:
-    """Return, for each method and kind, whether the bands of one function contain the average at each point."""
+def covered(seed: int) -> dict[tuple[str, str], np.ndarray]:
+    """Return, for each method and kind, at each point: is the average in the band, and the mean and deviation of it."""
     rng, G, m = np.random.default_rng(seed), 10, 50
     X = rng.normal(size=(100, 3))
     grids = [np.linspace(*mquantiles(X[:m, j], [0.05, 0.95]), G) for j in range(3)]
@@ -44,18 +44,32 @@ def covered(seed: int) -> dict[tuple[str, str], list[bool]]:
         options = {"likelihood": "logit", "inference": method, "optimizer": None, "random_state": seed}
         clf = GaussianProcessClassifier(KERNEL, **options).fit(X, y)
         for kind, average in truth.items():
+            each = []
             for j in range(3):
                 effect = clf.effect(X[:m], j, kind, grid_resolution=G)
                 inside = (effect.low <= average[j]) & (average[j] <= effect.high)
-                out.setdefault((method, kind), []).extend(inside)
+                each.append([inside, effect.mean, effect.std])
+            out[method, kind] = np.concatenate(each, axis=1)
     return out
 
 
 def coverage(n: int) -> None:
+    """Print how often bands contain the truth, and how means and deviations differ from those of Markov chains."""
     runs = [covered(seed) for seed in range(n)]
-    for key in runs[0]:
-        each = [np.mean(run[key]) for run in runs]
-        print(*key, f"{np.mean(each):.3f} ± {np.std(each) / np.sqrt(n):.3f}", flush=True)
+    for method, kind in runs[0]:
+        inside, mean, std = np.stack([run[method, kind] for run in runs], axis=1)
+        _, exact, spread = np.stack([run["mcmc", kind] for run in runs], axis=1)
+        each, size = inside.mean(axis=1), (mean * exact).sum() / (exact**2).sum()
+        print(
+            f"{method}, {kind}: {each.mean():.3f} ± {each.std() / np.sqrt(n):.3f} covered; beside the chains, means off "
+            f"by {np.sqrt(np.mean(((mean - exact) / spread) ** 2)):.2f} deviations, {size:.2f} times as large, "
+            f"deviations {np.mean(std / spread):.2f} times",
+            flush=True,
+        )
+        missed = each - np.mean([run["mcmc", kind][0] for run in runs], axis=1)
+        print(
+            f"    covered more often than by the chains: {missed.mean():+.3f} ± {missed.std() / np.sqrt(n):.3f}"
+        )
 
 
 def friedman(n: int) -> None:
