@@ -61,9 +61,9 @@ def coverage(n: int) -> None:
         _, exact, spread = np.stack([run["mcmc", kind] for run in runs], axis=1)
         each, size = inside.mean(axis=1), (mean * exact).sum() / (exact**2).sum()
         print(
-            f"{method}, {kind}: {each.mean():.3f} ± {each.std() / np.sqrt(n):.3f} covered; beside the chains, means off "
-            f"by {np.sqrt(np.mean(((mean - exact) / spread) ** 2)):.2f} deviations, {size:.2f} times as large, "
-            f"deviations {np.mean(std / spread):.2f} times",
+            f"{method}, {kind}: {each.mean():.3f} ± {each.std() / np.sqrt(n):.3f} covered; beside the chains, "
+            f"means off by {np.sqrt(np.mean(((mean - exact) / spread) ** 2)):.2f} deviations, {size:.2f} times as "
+            f"large, deviations {np.mean(std / spread):.2f} times",
             flush=True,
         )
         missed = each - np.mean([run["mcmc", kind][0] for run in runs], axis=1)
