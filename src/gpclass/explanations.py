@@ -123,16 +123,16 @@ class Explanations:
         else:
             mean, cov, low, high, each = probability(self, copies, H, level, n_draws)
         std = np.sqrt(np.einsum("kgg->kg", cov))
-        two, shape = self.n_classes_ == 2, tuple(map(len, values))
-        curves = [A[0].reshape(shape) if two else A.T.reshape(*shape, -1) for A in (mean, low, high, std)]
+        one, shape = len(mean) == 1, tuple(map(len, values))
+        curves = [A[0].reshape(shape) if one else A.T.reshape(*shape, -1) for A in (mean, low, high, std)]
         rows = np.moveaxis(each, 0, 2).swapaxes(0, 1).reshape(each.shape[2], *shape, len(each))
         units = [in_units(table.records[j], each) for j, each in zip(chosen, values, strict=True)]
         return Effect(
             features=tuple(table.records[j].name for j in chosen),
             grid=units[0] if len(units) == 1 else tuple(units),
             **dict(zip(("mean", "low", "high", "std"), curves, strict=True)),
-            cov=cov[0] if two else cov,
-            individual=rows[..., 0] if two else rows,
+            cov=cov[0] if one else cov,
+            individual=rows[..., 0] if one else rows,
             kind=kind,
             level=level,
             classes=self.classes_[-len(mean) :],

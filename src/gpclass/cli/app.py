@@ -13,6 +13,7 @@ import click
 from gpclass import __version__
 from gpclass.cli import output
 from gpclass.cli.compare import compare
+from gpclass.cli.explain import explain
 from gpclass.cli.explore import explore
 from gpclass.cli.fit import fit
 from gpclass.cli.predict import predict
@@ -34,6 +35,7 @@ gpclass compare data.csv --target y      find out which method suits the data
 gpclass fit data.csv --target y          fit a model and save it to model.gpc
 gpclass predict model.gpc new.csv        predict new rows
 gpclass check model.gpc                  can the approximation be trusted?
+gpclass explain model.gpc data.csv       which columns matter, and how: a page
 gpclass compare                          try it on a small built-in problem
 gpclass explore                          place points in a page in the browser
 """
@@ -83,7 +85,7 @@ def gpclass() -> None:
     """
 
 
-for command in (compare, fit, predict, check, plot, info, explore):
+for command in (compare, fit, predict, check, explain, plot, info, explore):
     gpclass.add_command(command)
 
 

@@ -25,8 +25,8 @@ class Effect:
     grid : array, or tuple of two arrays
         The values of the columns: numbers, dates, durations or levels.
     mean, low, high, std : ndarray of shape (n_values,) or (n_values, n_values)
-        Mean of the average, bounds of its credible interval, and its standard deviation; for three
-        classes or more with another axis for the classes.
+        Mean of the average, bounds of its credible interval, and its standard deviation; if
+        there is more than one curve, with another axis for the classes.
     cov : ndarray of shape (n_points, n_points), or (n_classes, n_points, n_points)
         Covariance of the average between the points of the grid.
     individual : ndarray of shape (n_rows, n_values), with further axes as ``mean``
@@ -34,7 +34,8 @@ class Effect:
     kind, level
         As requested.
     classes : ndarray
-        The classes that have a curve: of two classes only the second.
+        The classes that have a curve: of two classes only the second, the highest for the latent function of ordered
+        ones.
     data : tuple of arrays
         The values of the columns in X.
     """
@@ -112,7 +113,8 @@ def probability(estimator: Any, copies: Copies, H: Array, level: float, n: int) 
 
 def class_probabilities(models: Sequence[Any], draws: Sequence[Array]) -> Array:
     """Return the probabilities (m, n, n_classes) at draws (m, C, n) of the latent functions of each model."""
-    if models[0].n_latents:
-        return np.exp(models[0].likelihood.log_classes(np.moveaxis(draws[0], 1, 2)))
+    if models[0].n_classes > 2 or models[0].n_latents:
+        f = np.moveaxis(draws[0], 1, 2) if models[0].n_latents else draws[0][:, 0]
+        return np.exp(models[0].likelihood.log_classes(f))
     p = np.stack([model.likelihood.link(f[:, 0]) for model, f in zip(models, draws, strict=True)], axis=-1)
     return np.concatenate([1.0 - p, p], axis=-1) if len(models) == 1 else p / p.sum(axis=-1, keepdims=True)

@@ -12,6 +12,7 @@ from gpclass.plotting import style
 from gpclass.plotting.base import Display
 
 COLUMNS = 3  # panels side by side
+CHARACTERS = 30  # of the names of levels that fit side by side
 MOST = 6  # number of columns drawn if none are named
 
 
@@ -111,16 +112,20 @@ class EffectDisplay(Display):
                 axis.plot(x, rows.T, color=colour, linewidth=0.5, alpha=0.25)
             axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
             axis.plot(x, mean, color=colour, linewidth=1.8, linestyle=line, label=str(effect.classes[i]))
+        turned = effect.grid.dtype.kind == "M"
         if levels is not None:
             axis.set(xticks=x, xticklabels=levels, xlim=(-0.5, len(x) - 0.5))
+            turned = max(map(len, levels)) * len(levels) > CHARACTERS
         elif effect.data[0].dtype.kind in "biufmM":
+            if x.dtype.kind not in "mM" and np.all(x == np.round(x)):
+                axis.locator_params(axis="x", integer=True)
             ticks = {"marker": "|", "linestyle": "", "color": "0.4", "markersize": 6, "alpha": 0.5}
             data = effect.data[0][(x[0] <= effect.data[0]) & (effect.data[0] <= x[-1])]
             axis.plot(data, np.full(len(data), 0.02), transform=axis.get_xaxis_transform(), **ticks)
         axis.set(xlabel=effect.features[0], ylabel=label(effect))
-        if len(effect.classes) > 1 and axis is self.ax_:
+        if len(effect.classes) > 1 and (axis is self.ax_ or axis.figure is not self.figure_):
             style.legend_above(axis, len(effect.classes), fontsize="small")
-        axis.tick_params(axis="x", rotation=20.0 * (effect.grid.dtype.kind == "M"))
+        axis.tick_params(axis="x", rotation=30.0 * turned)
         style.bare(axis)
 
     def _pair(self, effect: Any, *axes: Any) -> None:
@@ -196,11 +201,11 @@ class ImportanceDisplay(Display):
             bars = {"xerr": [middle - low, high - middle], "fmt": marker, "color": colour, "capsize": 2}
             shares.errorbar(middle, at + 0.2 * i - 0.1, label=name, **bars)
         shares.set_yticks(at, found.features)
-        shares.set_xlabel(f"share of the variance of f, {100 * found.level:.3g} % intervals")
+        shares.set_xlabel(f"share of the variance ({100 * found.level:.3g} %)")
         for costs in panels[1:]:
             costs.errorbar(found.cost[:, 0], at, xerr=found.cost[:, 1], fmt="o", color="black", capsize=2)
             costs.set_yticks(at, found.features if costs.figure is not shares.figure else [])
-            costs.set_xlabel("cost of permuting in log loss ± one standard error")
+            costs.set_xlabel("cost in log loss ± std. error")
         for axis in self.axes_:
             axis.set_ylim(len(at) - 0.5, -0.5)
             axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)
