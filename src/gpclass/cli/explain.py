@@ -36,7 +36,7 @@ def explain(
     columns matter, how the probabilities depend on them, which labels are doubtful, and for which rows the model knows
     little. Numbers have intervals of 95 %. A page in Markdown has tables in place of figures.
     """
-    from gpclass.cli.page import to_html, to_markdown
+    from gpclass.cli.page import page
     from gpclass.cli.sections import SECTIONS
     from gpclass.core import files
 
@@ -44,10 +44,12 @@ def explain(
     check_output(path, "page", [model, data])
     clf, about = read_model(model)
     X, codes = _read_rows(clf, data, target, about.get("target"), reading)
-    subject = _subject(clf, describe(model, clf, about) | {"explained on": data}, X, codes, seed)
-    blocks = [block for section in SECTIONS for block in section(subject)]
-    write = to_markdown if path.lower().endswith(".md") else to_html
-    text = write(f"What {os.path.basename(model)} has learned", blocks)
+    known = describe(model, clf, about) | {"explained on": data}
+    subject, how = _subject(clf, known, X, codes, seed)
+    values = {"name": os.path.basename(model), "how": how}
+    for section in SECTIONS:
+        values |= section(subject)
+    text = page(values, html=not path.lower().endswith(".md"))
     with access(path, "written"), files.replacing(path) as file:
         file.write(text.encode("utf-8"))
     output.remark(f"Wrote the page to {path}.")
@@ -75,33 +77,33 @@ def _read_rows(clf: Any, data: str, given: str | None, known: str | None, readin
     return table[names], np.array([classes.index(label) for label in labels])
 
 
-def _subject(clf: Any, known: Any, X: Any, codes: Any, seed: int) -> Any:
-    """Return everything that the sections of the page need."""
+def _subject(clf: Any, known: Any, X: Any, codes: Any, seed: int) -> tuple[Any, str]:
+    """Return everything that the sections of the page need, and where the probabilities of the rows come from."""
     from gpclass.cli.sections import LEVEL, Subject
 
     rows = X if hasattr(clf, "feature_names_in_") else X.to_numpy()
     coded = np.asarray(rows, dtype=float) if clf.encoder_ is None else clf.encoder_.transform(rows)
-    P, how, left_out = _probabilities(clf, rows, coded, codes)
+    P, how = _probabilities(clf, rows, coded, codes)
     few = np.sort(np.random.default_rng(seed).permutation(len(X))[:SAMPLE])
     some = rows[few] if rows is not X else X.iloc[few]
     importance = clf.importance(some, None if codes is None else clf.classes_[codes[few]], level=LEVEL)
     if rows is not X:  # a model of an array has names of its own
         X = X.set_axis(sorted(importance.features, key=lambda name: int(name[1:])), axis=1)
-    return Subject(clf, known, X, rows, some, coded, codes, P, how, left_out, importance)
+    return Subject(clf, known, X, rows, some, coded, codes, P, importance), how
 
 
-def _probabilities(clf: Any, X: Any, coded: Any, codes: Any) -> tuple[Any, str, bool]:
+def _probabilities(clf: Any, X: Any, coded: Any, codes: Any) -> tuple[Any, str]:
     """Return class probabilities of the rows, of training rows from all others, and a sentence that says so."""
     try:
         rows, labels = clf.training_rows()
     except ValueError:
         how = "The model does not keep its training rows: if some are among these rows, the scores are too good."
-        return clf.predict_proba(X), how, False
+        return clf.predict_proba(X), how
     same = codes is not None and labels is not None and np.array_equal(rows, coded)
     if same and np.array_equal(labels, clf.classes_[codes]):
         how = "These are the training rows: each is predicted from all others (leave-one-out)."
-        return clf.loo_proba_, how, True
+        return clf.loo_proba_, how
     seen = {row.tobytes() for row in np.asarray(rows, dtype=float)}
     n = sum(row.tobytes() in seen for row in np.asarray(coded, dtype=float))
     found = f"{n} of these {len(X)} rows are training rows, so that the scores are too good."
-    return clf.predict_proba(X), found if n else f"None of these {len(X)} rows was used in the fit.", False
+    return clf.predict_proba(X), found if n else f"None of these {len(X)} rows was used in the fit."

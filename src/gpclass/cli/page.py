@@ -1,95 +1,83 @@
-"""A page of headings, sentences, tables and figures, as one HTML file or as Markdown."""
+"""A page of text, tables and figures from a template, as one HTML file or as Markdown."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from itertools import groupby
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
+
+Table = Mapping[str, Sequence[str]]  # columns of texts by their names
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """The heading of a section."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table; without a header the first column names the rows."""
-
-    header: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A figure as SVG, and its numbers if they are not those of the figure before: Markdown has these alone."""
+class Figure(NamedTuple):
+    """A figure as SVG and its numbers, unless the figure before has them; Markdown has the numbers alone."""
 
     svg: str
     caption: str
-    table: Table | None
+    table: Table | None = None
 
 
-Block = str | Heading | Table | Figure  # a text is a paragraph
+def page(values: Mapping[str, Any], *, html: bool) -> str:
+    """Return the page with values in the template: texts, or lists of tables and figures."""
+    folder = files("gpclass.cli")
+    blocks = [*filled(folder.joinpath("page.md").read_text("utf-8"), values)]
+    if not html:
+        return "\n\n".join(filter(None, map(_markdown, blocks))) + "\n"
+    whole = Template(folder.joinpath("page.html").read_text("utf-8"))
+    return whole.substitute(title=escape(blocks[0][2:]), body="\n".join(map(_html, blocks)))
 
 
-def to_html(title: str, blocks: Sequence[Block]) -> str:
-    """Return a page that needs no other file; neighbouring figures stand side by side."""
-    parts = [f"<h1>{escape(title)}</h1>"]
-    for figures, group in groupby(blocks, lambda block: isinstance(block, Figure)):
-        text = "\n".join(map(_html, group))
-        parts.append(f'<div class="figures">{text}</div>' if figures else text)
-    page = Template(files("gpclass.cli").joinpath("page.html").read_text("utf-8"))
-    return page.substitute(title=escape(title), body="\n".join(parts))
+def filled(template: str, values: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the blocks of a template.
+
+    Sentences without their values are left out, paragraphs without their first sentence, and sections without values.
+    """
+
+    def known(text: str) -> bool:
+        return all(values[name] for name in Template(text).get_identifiers())
+
+    for section in re.split(r"\n(?=## )", template):
+        head, *paragraphs = section.strip().split("\n\n")
+        found: list[Any] = []
+        for paragraph in paragraphs:
+            sentences = re.split(r"(?<=\.)\s+", paragraph)
+            if isinstance(values.get(paragraph[1:]), list):
+                found += values[paragraph[1:]]
+            elif known(sentences[0]):
+                text = " ".join(each for each in sentences if known(each)).replace("\n", " ")
+                found.append(Template(text).substitute(values))
+        if any("$" in each and known(each) for each in paragraphs):
+            yield from [Template(head).substitute(values), *found]
 
 
-def _html(block: Block) -> str:
-    match block:
-        case Heading(text):
-            return f"<h2>{escape(text)}</h2>"
-        case Table(header, rows):
-            lines = [_row("th", header)] * bool(header) + [_row("td", row) for row in rows]
-            kind = "" if header else ' class="facts"'
-            return f'<div class="scroll"><table{kind}>{"".join(lines)}</table></div>'
-        case Figure(svg, caption, table):
-            image = svg.replace("<svg", f'<svg role="img" aria-label="{escape(caption)}"', 1)
-            more = escape(caption)
-            if table is not None:
-                more = f"<details><summary>{more}: numbers</summary>{_html(table)}</details>"
-            return f"<figure>{image}<figcaption>{more}</figcaption></figure>"
-    return f"<p>{escape(block)}</p>"
+def _html(block: Any) -> str:
+    if isinstance(block, Mapping):
+        lines = [
+            "".join(f"<td>{escape(text)}</td>" for text in row) for row in zip(*block.values(), strict=True)
+        ]
+        head = "".join(f"<th>{escape(name.strip())}</th>" for name in block)
+        return f"<section><table><tr>{'</tr><tr>'.join([head, *lines])}</tr></table></section>"
+    if isinstance(block, Figure):
+        image = block.svg.replace("<svg", f'<svg role="img" aria-label="{escape(block.caption)}"', 1)
+        more = escape(block.caption)
+        if block.table:
+            more = f"<details><summary>{more}: numbers</summary>{_html(block.table)}</details>"
+        return f"<figure>{image}<figcaption>{more}</figcaption></figure>"
+    level = len(block) - len(block.lstrip("#"))
+    return f"<h{level}>{escape(block[level + 1 :])}</h{level}>" if level else f"<p>{escape(block)}</p>"
 
 
-def _row(cell: str, texts: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{cell}>{escape(text)}</{cell}>' for text in texts)}</tr>"
-
-
-def to_markdown(title: str, blocks: Sequence[Block]) -> str:
-    """Return the page as Markdown, with the numbers of figures in place of them."""
-    texts = (_markdown(block) for block in blocks if not isinstance(block, Figure) or block.table)
-    return "\n\n".join([f"# {title}", *texts]) + "\n"
-
-
-def _markdown(block: Block) -> str:
-    match block:
-        case Heading(text):
-            return f"## {text}"
-        case Table(header, rows):
-            header = header or [""] * len(rows[0])
-            lines = [header, ["---"] * len(header), *rows]
-            return "\n".join(
-                f"| {' | '.join(text.replace('|', '&#124;') for text in line)} |" for line in lines
-            )
-        case Figure(_, caption, table):
-            return f"{caption}:\n\n{_markdown(table) if table else ''}"
-    return block
+def _markdown(block: Any) -> str:
+    if isinstance(block, Mapping):
+        lines = [block, ["---"] * len(block), *zip(*block.values(), strict=True)]
+        return "\n".join(f"| {' | '.join(line)} |".replace("\n", " ") for line in lines)
+    if isinstance(block, Figure):
+        return f"{block.caption}:\n\n{_markdown(block.table)}" if block.table else ""
+    return str(block)
 
 
 def svg_of(figure: Any) -> str:
