@@ -42,15 +42,17 @@ def filled(template: str, values: Mapping[str, Any]) -> Iterator[Any]:
 
     for section in re.split(r"\n(?=## )", template):
         head, *paragraphs = section.strip().split("\n\n")
-        found: list[Any] = []
+        found, used = list[Any](), head
         for paragraph in paragraphs:
             sentences = re.split(r"(?<=\.)\s+", paragraph)
             if isinstance(values.get(paragraph[1:]), list):
                 found += values[paragraph[1:]]
+                used += paragraph * bool(values[paragraph[1:]])
             elif known(sentences[0]):
                 text = " ".join(each for each in sentences if known(each)).replace("\n", " ")
+                used += text
                 found.append(Template(text).substitute(values))
-        if any("$" in each and known(each) for each in paragraphs):
+        if "$" in used:
             yield from [Template(head).substitute(values), *found]
 
 
@@ -74,7 +76,8 @@ def _html(block: Any) -> str:
 def _markdown(block: Any) -> str:
     if isinstance(block, Mapping):
         lines = [block, ["---"] * len(block), *zip(*block.values(), strict=True)]
-        return "\n".join(f"| {' | '.join(line)} |".replace("\n", " ") for line in lines)
+        texts = ([text.replace("|", "\\|").replace("\n", " ") for text in line] for line in lines)
+        return "\n".join(f"| {' | '.join(line)} |" for line in texts)
     if isinstance(block, Figure):
         return f"{block.caption}:\n\n{_markdown(block.table)}" if block.table else ""
     return str(block)
@@ -88,6 +91,6 @@ def svg_of(figure: Any) -> str:
     with mpl.rc_context({"svg.hashsalt": "gpclass"}):  # the same figure has the same names of clip paths
         figure.savefig(image, format="svg", transparent=True, metadata={"Date": None})
     text = image.getvalue()
-    text = re.sub(r' id="[A-Za-z.]+_\d+"', "", text[text.index("<svg") :])  # names that all figures share
+    text = re.sub(r' id="[A-Za-z][\w.]*_\d+"', "", text[text.index("<svg") :])  # names that all figures share
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     return re.sub(r"\s*\n\s*", "\n", text.replace("#000000", "currentColor"))

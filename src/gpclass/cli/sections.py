@@ -208,7 +208,7 @@ def effects(subject: Subject) -> dict[str, Any]:
 
     found = subject.importance
     chosen: list[Any] = [*found.features[: max(1, min(EFFECTS, int((found.total[:, 2] > MATTERS).sum())))]]
-    chosen += [found.pairs[0]] * bool(found.pairs and found.interaction[0, 1] > MATTERS)
+    chosen += [pair for pair in found.pairs[:1] if found.interaction[0, 1] > MATTERS]
     drawn = [subject.clf.effect(subject.some, features, level=LEVEL) for features in chosen]
     panels = [[axes() for _ in effect.features] for effect in drawn]
     EffectDisplay(drawn).plot([axis for each in panels for axis in each])
