@@ -38,12 +38,12 @@ class Subject:
     importance: Any
 
     def table(self, order: Any, **more: Any) -> list[Table]:
-        """Return some rows by position, with their labels, the most important columns, and more columns."""
+        """Return some rows by position, with their labels, the more columns, and the most important ones of X."""
         columns: dict[str, Any] = {"row": map(str, order)}
         if self.codes is not None:
             columns["label"] = map(str, self.clf.classes_[self.codes[order]])
-        columns |= {name: map(cell, self.X[name].iloc[order]) for name in self.importance.features[:SHOWN]}
         columns |= {name.replace("_", " "): texts for name, texts in more.items()}
+        columns |= {name: map(cell, self.X[name].iloc[order]) for name in self.importance.features[:SHOWN]}
         return [{name: [*texts] for name, texts in columns.items()}] if len(order) else []
 
 
