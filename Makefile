@@ -71,6 +71,7 @@ docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning 
 	$(PY) examples/gallery.py
 	$(PY) examples/learning.py
 	$(PY) docs/combinations.py
+	$(PY) docs/methods.py
 	$(PY) examples/demo.py docs/images/demo.png
 	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "The documentation is at docs/_build/html/index.html."

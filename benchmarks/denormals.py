@@ -23,7 +23,7 @@ from gpclass.core import linalg
 from gpclass.data.rows import Rows
 from gpclass.kernels import RBF, stationary
 from gpclass.likelihoods import Probit
-from gpclass.priors.basis import make_basis
+from gpclass.priors.inducing import make_basis
 from gpclass.sparse.engine import Engine, Q, inverted
 
 COLUMNS = 10

@@ -31,10 +31,10 @@ from threadpoolctl import threadpool_limits
 from gpclass.data.distributed import files_on_dask
 from gpclass.data.sources import ParquetSource
 from gpclass.kernels import RBF
-from gpclass.labels import Encode
 from gpclass.likelihoods import Probit
-from gpclass.priors.basis import make_basis
+from gpclass.priors.inducing import make_basis
 from gpclass.sparse.engine import Engine, Q, inverted
+from gpclass.validation import Encode
 
 COLUMNS, CHUNK = 10, 250_000
 

@@ -38,7 +38,7 @@ def page() -> str:
     text = HEAD + "\n".join(lines) + "\n\n"
     text += f'`hyperparameters="sample"` goes with two classes and all rows in memory, for {names}.\n\n'
     text += "## What is not possible, and why\n\n"
-    for why, options in RULES:
+    for why, options in RULES.items():
         when = "; ".join(f"{name}: {', '.join(values)}" for name, values in options.items())
         text += f"- {why}. ({when})\n"
     return text

@@ -15,8 +15,7 @@ from gpclass.kernels import RBF, matrix
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.likelihoods import CLogLog, LabelNoise, Probit
 from gpclass.priors import DensePrior
-from gpclass.sparse.engine import Engine
-from gpclass.sparse.objective import PassObjective
+from gpclass.sparse.engine import Engine, PassObjective
 from gpclass.testing import central_difference
 
 LIKELIHOODS = [CLogLog(), LabelNoise(rate=0.1), LabelNoise("logit", rate=0.2)]

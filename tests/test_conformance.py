@@ -43,10 +43,9 @@ from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice
 from gpclass.posteriors.mixture import Component, MixtureProcess
 from gpclass.posteriors.process import Process
 from gpclass.priors import DensePrior, Prior
-from gpclass.priors.basis import make_basis, process
-from gpclass.priors.inducing import InducingPrior
+from gpclass.priors.inducing import InducingPrior, make_basis, process
 from gpclass.priors.margins import MarginPrior
-from gpclass.testing.likelihoods import BINARY, check_terms
+from gpclass.testing import BINARY, check_terms
 
 KERNELS = [
     RBF([0.7, 2.0]),

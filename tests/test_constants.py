@@ -14,12 +14,11 @@ LEARNING = (
     "ladder",
     "maximise",
     "problem",
-    "levels",
-    "loo",
+    "run",
     "passes",
     "strategies",
 )
-SPARSE = ("objective", "settings", "work")
+SPARSE = ("settings",)
 FILES = [
     *(SOURCE / "learning" / f"{name}.py" for name in LEARNING),
     *(SOURCE / "sparse" / f"{name}.py" for name in SPARSE),

@@ -17,10 +17,9 @@ from gpclass import DoubtfulFitWarning, GaussianProcessClassifier, compare, load
 from gpclass.inference import Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.kernels import RBF, CompoundKernel
-from gpclass.learning.loo import EPSILONS, choose_eps
-from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.learning.problem import EPSILONS, Problem, SiteObjective, choose_eps
 from gpclass.likelihoods import Softmax
-from gpclass.testing.differences import central_difference
+from gpclass.testing import central_difference
 
 KERNEL = 4.0 * RBF(1.0)
 X, CODES = three_classes(40)
@@ -194,41 +193,6 @@ def test_what_has_no_meaning_is_refused():
         fitted().check_approximation()
     with pytest.raises(ValueError, match="rows=1 is not valid"):
         Dirichlet(rows=1)
-
-
-def test_many_rows_are_in_single_precision(monkeypatch, tmp_path):
-    # The threshold is lowered; the right answer is that of exact regressions in double precision.
-    monkeypatch.setattr("gpclass.priors.dense.SINGLE_FROM", 20)
-    clf, exact = fitted(), truth()
-    assert {A.dtype for A in (clf.posterior_.root, *clf.posterior_.factors)} == {np.dtype(np.float32)}
-    mean, variance = exact.predict(Z)
-    found, std = clf.predict_latent(Z, return_std=True)
-    assert_allclose(found, mean, atol=1e-6)  # alpha is refined in double precision
-    assert_allclose(std**2, variance, atol=1e-5)
-    assert_allclose(clf.log_marginal_likelihood_value_, exact.evidence(), rtol=1e-6)
-    monkeypatch.undo()
-    assert_allclose(clf.loo_proba_, fitted().loo_proba_, atol=1e-6)
-    clf.save(tmp_path / "model")
-    again = load(tmp_path / "model")
-    assert again.posterior_.root.dtype == np.float32
-    assert_allclose(again.predict_proba(Z), clf.predict_proba(Z), atol=1e-12)
-    assert clf.sample_latent(Z, 3, random_state=0).shape == (7, 3, 3)
-
-
-def test_values_too_large_for_single_precision_are_in_double(monkeypatch):
-    monkeypatch.setattr("gpclass.priors.dense.SINGLE_FROM", 20)
-    clf = fitted(kernel=1e7 * RBF(1.0))
-    assert clf.posterior_.root.dtype == np.float64
-
-
-def test_single_precision_is_exported_in_double(monkeypatch):
-    runtime = pytest.importorskip("onnxruntime")
-    from gpclass.onnx import to_onnx
-
-    monkeypatch.setattr("gpclass.priors.dense.SINGLE_FROM", 20)
-    clf = fitted(integration="mackay")
-    session = runtime.InferenceSession(to_onnx(clf), providers=["CPUExecutionProvider"])
-    assert_allclose(session.run(["probabilities"], {"X": Z})[0], clf.predict_proba(Z), atol=1e-5)
 
 
 @pytest.mark.parametrize("inference", [Dirichlet(), "vi"], ids=["dirichlet", "vi"])

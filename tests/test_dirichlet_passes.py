@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 from gpclass import DoubtfulFitWarning, GaussianProcessClassifier, load
 from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF, CompoundKernel
-from gpclass.learning.loo import EPSILONS
+from gpclass.learning.problem import EPSILONS
 from gpclass.sparse import Inducing
 from gpclass.sparse.settings import inducing_of
 from gpclass.testing import central_difference

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import re
 import subprocess
@@ -68,6 +69,19 @@ def test_tests_and_files_that_pages_name_exist():
             assert f"def {name}(" in tests, f"{page.name} names {name}"
         for name in re.findall(r"`((?:src|tests|examples|benchmarks|studies|docs)/[\w/]+\.py)`", text):
             assert (ROOT / name).exists(), f"{page.name} names {name}"
+
+
+SHOWN = re.compile(r"```\{literalinclude\} (\S+)\n:pyobject: ([\w.]+)")
+
+
+def test_code_that_pages_show_exists():
+    shown = [(page, *found) for page in PAGES for found in SHOWN.findall(page.read_text("utf-8"))]
+    assert shown
+    for page, file, name in shown:
+        scope = ast.parse((page.parent / file).read_text("utf-8"))
+        for part in name.split("."):
+            scope = next((node for node in scope.body if getattr(node, "name", "") == part), None)
+            assert scope is not None, f"{page.name} shows {name} of {file}"
 
 
 def test_modules_that_the_reference_lists_exist():

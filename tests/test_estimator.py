@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from gpclass import GaussianProcessClassifier, bayes_decision
-from gpclass.core import memory
+from gpclass.core import linalg
 from gpclass.inference import Laplace
 from gpclass.kernels import RBF, Columns, ConstantKernel, DotProduct, Matern, NeuralNetwork, WhiteKernel
 from gpclass.likelihoods import Probit
@@ -451,7 +451,7 @@ def test_inputs_beyond_the_range_of_a_kernel_give_no_nan():
 
 
 def test_memory_for_all_classes_is_asked_for_at_once(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 8.0 * 60**2 * 4.5)
+    monkeypatch.setattr(linalg, "available_memory", lambda: 8.0 * 60**2 * 4.5)
     fixed().fit(X, y)
     with pytest.raises(MemoryError, match="60 rows needs"):
         fixed().fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))

@@ -159,6 +159,53 @@ def test_decisions_are_those_of_the_probabilities():
     np.testing.assert_array_equal(clf.predict(X), clf.classes_[p.argmax(axis=1)])
 
 
+class TestSteps:
+    """The steps of the exercise in NumPy against the library."""
+
+    x, t = SPLIT.X[:, 0], SPLIT.y
+
+    def test_the_mode_and_the_evidence(self, fitted):
+        steps = exercise.newton(exercise.kernel(self.x, self.x), self.t)
+        clf = fitted["Laplace"]
+        assert steps[-1].evidence == pytest.approx(clf.log_marginal_likelihood_value_, abs=1e-9)
+        np.testing.assert_allclose(steps[-1].f, clf.predict_latent(SPLIT.X), atol=1e-8)
+        assert (np.diff([step.psi for step in steps]) >= -1e-12).all()  # up to rounding
+
+    def test_the_gradient(self, fitted):
+        explicit, implicit = exercise.gradient(self.x, self.t)
+        clf = fitted["Laplace"]
+        _, slope = clf.log_marginal_likelihood(clf.kernel_.theta, eval_gradient=True)
+        assert explicit + implicit == pytest.approx(slope[0], abs=1e-8)
+        assert abs(implicit) > 0.01, "else the check of the sum would not see it"
+
+    def test_the_probabilities(self, fitted):
+        at = SPLIT.X_test[:, 0]
+        p = exercise.average(*exercise.predict(self.x, self.t, at))
+        np.testing.assert_allclose(p, fitted["Laplace"].predict_proba(SPLIT.X_test)[:, 1], atol=1e-8)
+
+    def test_the_evidence_by_prior_draws(self, truth):
+        mean, error = exercise.monte_carlo(self.x, self.t)
+        assert error < 0.007
+        assert abs(mean - truth.evidence) < 0.05
+
+    def test_the_boundary(self, fitted):
+        ends = exercise.boundary(fitted["EP"])
+        np.testing.assert_allclose(fitted["EP"].predict_proba(ends[:, None])[:, 1], 0.5, atol=1e-4)
+        assert len(ends) == 2
+
+    def test_the_page_shows_what_is_printed(self, fitted):
+        page = (Path(__file__).parents[1] / "docs" / "guide" / "exercise.md").read_text("utf-8")
+        clf = fitted["Laplace"]
+        evidence, slope = clf.log_marginal_likelihood(clf.kernel_.theta, eval_gradient=True)
+        assert exercise.show_prior(SPLIT) in page
+        assert exercise.show_data(SPLIT) in page
+        assert exercise.show_newton(SPLIT, evidence) in page
+        assert exercise.show_gradient(SPLIT, slope[0]) in page
+        assert exercise.show_probabilities(SPLIT, clf, fitted["HMC"]) in page
+        gaussian = {name: fitted[name] for name in ("Laplace", "EP", "VI")}
+        assert exercise.show_boundary(gaussian) in page
+
+
 @pytest.mark.slow
 def test_example_runs(fitted, monkeypatch, capsys, tmp_path):
     methods = {name: clf for name, clf in fitted.items() if name != "slices"}
@@ -167,7 +214,7 @@ def test_example_runs(fitted, monkeypatch, capsys, tmp_path):
     exercise.main(path)
     out = capsys.readouterr().out
     for name in methods:
-        assert f"\n{name}" in out
+        assert f"\n   {name}" in out
     assert f"{fitted['EP'].log_marginal_likelihood_value_:.3f}" in out
     assert str(path) in out
     assert path.read_bytes().startswith(b"\x89PNG")

@@ -13,7 +13,7 @@ from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 from gpclass import GaussianProcessClassifier
-from gpclass.core import memory
+from gpclass.core import linalg
 from gpclass.kernels import RBF, Columns, CompoundKernel
 from gpclass.mcmc import MCMC
 from gpclass.sparse import Inducing
@@ -164,7 +164,7 @@ def test_a_warning_that_is_an_error_is_a_fit_that_fails():
 def test_too_little_memory_leaves_the_previous_fit(monkeypatch):
     clf = previous()
     before = seen(clf)
-    monkeypatch.setattr(memory, "available_memory", lambda: 1e3)
+    monkeypatch.setattr(linalg, "available_memory", lambda: 1e3)
     with pytest.raises(MemoryError):
         clf.fit(NAMED, TWO)
     monkeypatch.undo()
@@ -176,7 +176,7 @@ def test_chains_that_are_interrupted_early_leave_the_previous_fit(monkeypatch):
     before = seen(clf)
     clf.set_params(inference=MCMC(n_draws=20, n_warmup=10))
     with monkeypatch.context() as patch:
-        patch.setattr("gpclass.mcmc.sampler.Sampler.begin", interrupts_at_once)
+        patch.setattr("gpclass.mcmc.chains.Sampler.begin", interrupts_at_once)
         with pytest.raises(KeyboardInterrupt):
             clf.fit(NAMED, TWO)
     clf.set_params(inference="auto")

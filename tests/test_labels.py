@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import DataConversionWarning
 
 from gpclass import GaussianProcessClassifier
-from gpclass.labels import Encode
+from gpclass.validation import Encode
 
 
 def test_matrices_are_refused():

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers, check_option
 from gpclass.core.protocols import Array
-from gpclass.labels import Encode
+from gpclass.validation import Encode
 
 if TYPE_CHECKING:
     from gpclass.effects.effect import Effect

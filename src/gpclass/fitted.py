@@ -116,9 +116,8 @@ class Predictions(Explanations):
         if is_dask(X):
             return self._lazily("predict_log_proba", X)
         X = self._check_fitted_inputs(X)
-        return np.asarray(
-            self.base_estimator_.log_proba(X, self.integration, np.random.default_rng(self._seed))
-        )
+        rng = np.random.default_rng(self._seed)
+        return np.asarray(self.base_estimator_.log_proba(X, self.integration, rng))
 
     def predict_interval(self, X: Any, level: float = 0.95) -> tuple[Array, Array]:
         """Return credible intervals of the class probabilities.
@@ -280,12 +279,10 @@ class Predictions(Explanations):
     likelihood_ = per_model(lambda model: model.likelihood, "The likelihood with its parameters.")
     posterior_ = per_model(lambda model: model.posterior, "The latent process.")
     history_ = per_model(
-        lambda model: model.learned and model.learned.history,
-        "The history of learning; None if nothing was learned.",
+        lambda model: model.learned and model.learned.history, "The history of learning, or None."
     )
     compared_ = per_model(
-        lambda model: model.learned.compared if model.learned else (),
-        "The models that were compared, with their integrated evidences; may be empty.",
+        lambda model: model.learned.compared if model.learned else (), "The models compared."
     )
 
     @property
@@ -373,7 +370,7 @@ class Predictions(Explanations):
             warnings.warn(TOO_NARROW, DoubtfulFitWarning, stacklevel=3)
 
     def _lazily(self, method: str, X: Any) -> Any:
-        from gpclass.data.prediction import predict_lazily
+        from gpclass.data.distributed import predict_lazily
 
         return predict_lazily(self, method, X)
 

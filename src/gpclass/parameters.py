@@ -86,10 +86,8 @@ def check_parameters(clf: Any) -> None:
         check_integers(0, verbose=clf.verbose)
     jobs = clf.n_jobs is None or (is_integer(clf.n_jobs) and clf.n_jobs != 0)
     check_option("n_jobs", clf.n_jobs, jobs, "None or an integer other than 0, where -1 means all processors")
-    priors = isinstance(clf.hyperprior, Mapping | Shrinkage | None)
-    check_option(
-        "hyperprior", clf.hyperprior, priors, "a mapping from names to distributions, a Shrinkage or None"
-    )
+    priors, expected = clf.hyperprior, "a mapping from names to distributions, a Shrinkage or None"
+    check_option("hyperprior", priors, isinstance(priors, Mapping | Shrinkage | None), expected)
 
 
 def _check_inducing(given: Any) -> None:

@@ -12,11 +12,9 @@ from sklearn.gaussian_process.kernels import CompoundKernel
 
 from gpclass.core.protocols import Array, Index, Likelihood
 from gpclass.core.registry import stored
-from gpclass.data.rows import Data, Rows
-from gpclass.data.source import Source
+from gpclass.data.rows import Data, Rows, Source
 from gpclass.kernels import default_kernel, named_kernel, settable, takes_vectors, warps
 from gpclass.kernels.warped import Warp
-from gpclass.labels import Encode, label_weights
 from gpclass.learning.ladder import FIRST_ROWS
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem
@@ -34,7 +32,15 @@ from gpclass.parameters import (
 from gpclass.sparse.settings import Inducing, inducing_of
 from gpclass.tables import read_inputs
 from gpclass.tables.encoder import encode_source
-from gpclass.validation import check_labels, check_weights, merge_copies, some_of_each, take
+from gpclass.validation import (
+    Encode,
+    check_labels,
+    check_weights,
+    label_weights,
+    merge_copies,
+    some_of_each,
+    take,
+)
 
 COMPARED = 1500  # number of latent values when methods are compared: VI takes a second or two
 MOST_CLASSES = 12  # up to this number of classes, joint VI is fast enough to be tried
@@ -160,14 +166,14 @@ def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
         )
     if sentence := likelihood.caution(getattr(clf.likelihood, "order", None) or training.order):
         warnings.warn(sentence, OrderWarning, stacklevel=5)
-    labels: Any = training.codes
-    if training.data is None and case.likelihood in SEVERAL:
-        labels = label_weights(training.codes, n_classes, weight)
+    y: Any = training.codes
+    if case.likelihood in SEVERAL:
+        y, weight = label_weights(y, n_classes, weight), None
+    elif case.combine == "joint":
+        y = np.array(likelihood.labels)[y]
     kernel, found = kernels_for(clf, training)
     X = training.X if training.data is None else np.empty(0)
     method, prior = inference_of(clf), hyperprior_of(clf, kernel)
-    # With several latent functions or models strategies set y from the labels.
-    y = np.resize(likelihood.labels or 1.0, n_classes)[training.codes]
     problem = Problem(X, y, weight, settable(kernel), likelihood, method, prior)
     plan = Plan(
         enabled=clf.optimizer is not None,
@@ -180,7 +186,7 @@ def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
         asked={"kernel": clf.kernel, "hyperprior": clf.hyperprior},
     )
     init = getattr(getattr(clf, "base_estimator_", None), "sites", None) if clf.warm_start else None
-    return Task(case, problem, plan, n_classes, labels, seed, settings, training.data, init)
+    return Task(case, problem, plan, n_classes, seed, settings, training.data, init)
 
 
 def resolve(clf: Any, training: Training) -> tuple[Case, Likelihood, Inducing | None]:

@@ -1,9 +1,10 @@
-"""Checks of the data that a user gives; every error is one sentence that says what to do."""
+"""Checks of the data that a user gives, and labels of any kind in the form that a likelihood takes."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from gpclass.core.protocols import Array, Index, Inputs
 from gpclass.kernels import has_noise
 
 MERGED_UP_TO = 20_000  # copies are merged in at most this many rows: sorting more is not worth its cost
+CONTROLS = 4  # maximum number of rows of one class per row of the others: more add little information
 HEAVIEST = 1e12  # largest weight; next to a larger one the others would be lost in rounding
 Where = Callable[[int], str]  # describes row i, as in 'row 7 of a.parquet'
 
@@ -119,9 +121,8 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
     noisy = kernel is not None and has_noise(kernel)
     if not isinstance(X, np.ndarray) or X.ndim != 2 or len(X) > MERGED_UP_TO or noisy:
         return X, codes, weight, np.arange(len(codes))
-    rows, first, inverse = np.unique(
-        np.column_stack([X, codes]), axis=0, return_index=True, return_inverse=True
-    )
+    both = np.column_stack([X, codes])
+    rows, first, inverse = np.unique(both, axis=0, return_index=True, return_inverse=True)
     if len(rows) == len(X) and weight is None:
         return X, codes, None, np.arange(len(codes))
     total = np.bincount(inverse.ravel(), weights=weight).astype(float)
@@ -131,9 +132,6 @@ def merge_copies(X: Inputs, codes: Any, weight: Array | None, kernel: Any) -> tu
 def take(X: Inputs, rows: Any) -> Inputs:
     """Return some rows of X, an array or a sequence of objects."""
     return X[rows] if isinstance(X, np.ndarray) else [X[i] for i in rows]
-
-
-CONTROLS = 4  # maximum number of rows of one class per row of the others: more add little information
 
 
 def some_of_each(classes: Index, n: int, rng: np.random.Generator) -> Index:
@@ -150,3 +148,58 @@ def some_of_each(classes: Index, n: int, rng: np.random.Generator) -> Index:
         rank[own] = np.arange(own.sum())
     most = (1 + CONTROLS) * max(len(classes) - int(counts.max()), 1)
     return np.sort(order[np.argsort(rank, kind="stable")][: min(n, most)])
+
+
+def label_weights(codes: Index, n_classes: int, weight: Array | None = None) -> Array:
+    """Return the matrix (n, C) with the weight of each row in the column of its class."""
+    P = np.zeros((len(codes), n_classes))
+    P[np.arange(len(codes)), codes] = 1.0 if weight is None else weight
+    return P
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encode:
+    """Converts labels to the form that the likelihood takes.
+
+    Parameters
+    ----------
+    classes : array
+        The distinct labels, sorted.
+    values : sequence of float or None
+        The y of each class, for models with one latent function. None: label weights of shape (n, C), which include
+        the weights of the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.validation import Encode
+    >>> Encode(np.array(["no", "yes"]), (-1.0, 1.0))(np.array(["yes", "no"]), None)
+    (array([ 1., -1.]), None)
+    >>> Encode(np.array([1, 2, 3]))(np.array([3, 1]), np.array([2.0, 1.0]))[0]
+    array([[0., 0., 2.],
+           [1., 0., 0.]])
+    """
+
+    classes: Any
+    values: Sequence[float] | None = None
+
+    def codes(self, y: Any) -> Index:
+        """Return the positions of labels among the classes."""
+        try:
+            found: Index = np.minimum(np.searchsorted(self.classes, y), len(self.classes) - 1)
+            known = np.asarray(self.classes[found] == y)
+        except TypeError:  # a mixture of texts and numbers
+            found, known = np.zeros(len(y), dtype=np.intp), np.zeros(len(y), dtype=bool)
+        if not known.all():
+            label = np.asarray(y)[int(np.argmin(known))]
+            label = label.item() if isinstance(label, np.generic) else label
+            few = ", ".join(repr(c) for c in np.asarray(self.classes)[:10].tolist())
+            raise ValueError(f"The label {label!r} is not among the classes, which are {few}.")
+        return found
+
+    def __call__(self, y: Any, weight: Array | None) -> tuple[Array, Array | None]:
+        """Return labels y and the weights, or label weights (n, C) and None."""
+        codes = self.codes(y)
+        if self.values is not None:
+            return np.array(self.values)[codes], weight
+        return label_weights(codes, len(self.classes), weight), None

@@ -48,7 +48,7 @@ def test_names_that_are_not_there(folder, tmp_path):
 def test_too_many_rows_are_refused_before_they_are_tried(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     table = write(tmp_path / "t.csv", ["x", "y"], [[x, i % 2] for i, x in enumerate(rng.normal(size=300))])
-    monkeypatch.setattr("gpclass.core.memory.available_memory", lambda: 1e6)
+    monkeypatch.setattr("gpclass.core.linalg.available_memory", lambda: 1e6)
     found = one_sentence(run("fit", table, "-t", "y", "-o", tmp_path / "m.gpc", code=1))
     assert "300 rows" in found
     assert "--rows" in found

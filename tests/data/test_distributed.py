@@ -29,10 +29,9 @@ from moments import (
 )
 
 from gpclass.data.distributed import files_on_dask, on_dask
-from gpclass.data.rows import Rows
-from gpclass.data.source import grouped
+from gpclass.data.rows import Rows, grouped
 from gpclass.data.sources import BlockSource, ParquetSource, as_source, is_dask
-from gpclass.labels import Encode
+from gpclass.validation import Encode
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -100,7 +99,7 @@ class TestPasses:
     def test_the_engine_converges_where_it_does_here(self, client, folder):
         from gpclass.kernels import RBF
         from gpclass.likelihoods import Probit
-        from gpclass.priors.basis import make_basis
+        from gpclass.priors.inducing import make_basis
         from gpclass.sparse.engine import Engine
 
         X, y, w = labelled_rows(N)

@@ -7,7 +7,7 @@ import pytest
 from moments import MomentsJob, assert_same, labelled_rows, moments, write_files
 
 from gpclass.data.sources import BlockSource, ParquetSource, as_source
-from gpclass.labels import Encode
+from gpclass.validation import Encode
 
 
 @pytest.fixture

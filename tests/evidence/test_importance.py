@@ -1,4 +1,4 @@
-"""Importance sampling of the evidence, plain and annealed, against integrals and explicit densities."""
+"""Importance sampling of the evidence against integrals and explicit densities."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from exact import exact_evidence
 from gaussian import Gaussian
 from numpy.testing import assert_allclose
 from problems import two_moons_like
-from scipy.integrate import quad
 from scipy.stats import multivariate_normal, multivariate_t
 
 from gpclass.core.protocols import Sites
 from gpclass.evidence import (
-    annealed_evidence,
     importance_evidence,
 )
 from gpclass.evidence.importance import DEGREES, normal_over_mixture
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import Logit, Probit, Softmax
-from gpclass.mcmc.elliptical import slice_step
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 
@@ -63,10 +60,6 @@ def test_a_gaussian_likelihood_leaves_nothing_to_chance():
     )
     assert_allclose(estimate.value, truth, atol=1e-6)
     assert estimate.standard_error < 1e-6
-    annealed = annealed_evidence(
-        make_target(Gaussian(0.3), matrix(kernel, X), targets, result.sites), n_steps=3, rng=0
-    )
-    assert_allclose(annealed.value, truth, atol=1e-6)
 
 
 def sampled_against_exact(likelihood, n_max, n_problems, seed):
@@ -117,10 +110,6 @@ def test_wrong_arguments_are_refused():
         importance_evidence(make_target(Probit(), K, y, sites), n_samples=1)
     with pytest.raises(ValueError, match="one latent value per data point"):
         make_target(Probit(), K, y, Sites(nu=np.zeros((2, 3)), tau=np.ones((2, 3))))
-    with pytest.raises(ValueError, match="n_chains=1"):
-        annealed_evidence(make_target(Probit(), K, y, sites), n_chains=1)
-    with pytest.raises(ValueError, match="n_steps=0 is not valid"):
-        annealed_evidence(make_target(Probit(), K, y, sites), n_steps=0)
     with pytest.raises(ValueError, match="Softmax has no tilted moments"):
         ep_correction(Softmax(), K, y, sites)
 
@@ -136,53 +125,13 @@ def test_flat_priors_and_flat_sites_are_fine():
     assert abs(estimate.value - exact_evidence(Logit(), K, y)) < 4.0 * estimate.standard_error
 
 
-# --- Annealing ---
-
-
-@pytest.mark.parametrize("wide", [False, True])
-def test_slice_steps_leave_the_annealed_distribution_invariant(wide):
-    """One datum, so that the moments of q(f) exp(b r(f)) are integrals over a line."""
-    K, y = np.array([[9.0]]), np.array([1.0])
-    target = make_target(Probit(), K, y, Sites(nu=np.array([0.6]), tau=np.array([0.5])))
-    rng, b = np.random.default_rng(5), 0.6
-    var = float(target.root[0, 0] ** 2)
-
-    def moment(k):
-        def integrand(d):
-            return d**k * np.exp(-0.5 * d * d / var + b * target.remainder(np.array([[d]]))[0])
-
-        return quad(integrand, -15.0, 25.0, epsabs=1e-10, limit=200)[0]
-
-    D = np.zeros((4000, 1))
-    r = target.remainder(D)
-    for _ in range(25):
-        D, r = slice_step(target, D, r, b, rng, wide=wide)
-    assert_allclose(r, target.remainder(D))
-    mean, square = moment(1) / moment(0), moment(2) / moment(0)
-    assert abs(D.mean() - mean) < 4.5 * D.std() / 4000**0.5
-    assert abs((D**2).mean() - square) < 4.5 * (D**2).std() / 4000**0.5
-
-
-@pytest.mark.parametrize("likelihood", LIKELIHOODS, ids=repr)
-def test_the_annealed_evidence_is_the_exact_one(likelihood):
-    rng = np.random.default_rng(6)
-    for _ in range(6):
-        kernel, X, K, y = random_problem(rng, likelihood, 3)
-        sites = EP()(DensePrior(kernel, X), likelihood, y).sites
-        e = annealed_evidence(make_target(likelihood, K, y, sites), n_chains=200, n_steps=40, rng=rng)
-        assert abs(e.value - exact_evidence(likelihood, K, y)) < 4.0 * e.standard_error + 1e-5
-
-
-def test_annealing_works_where_weighting_fails():
-    """At 150 data the two reach the same number from different sites, by annealing only."""
+def test_better_sites_make_the_correction_reliable():
+    """At 150 data the weights of Laplace's sites have no reliable mean, and those of EP's have."""
     X, y = two_moons_like(150, seed=2)
     kernel = 20.0 * RBF(0.7)
-    K = matrix(kernel, X)
-    laplace, ep = (method(DensePrior(kernel, X), Probit(), y) for method in (Laplace(), EP()))
-    weighted = importance_evidence(make_target(Probit(), K, y, laplace.sites), rng=0)
-    assert not weighted.reliable
-    truth = importance_evidence(make_target(Probit(), K, y, ep.sites), rng=0, n_samples=10_000)
-    assert truth.reliable
-    annealed = annealed_evidence(make_target(Probit(), K, y, laplace.sites), n_steps=200, rng=0)
-    assert abs(annealed.value - truth.value) < 4.0 * (annealed.standard_error + truth.standard_error)
-    assert abs(annealed.value - truth.value) < abs(laplace.evidence - truth.value)
+    prior, K = DensePrior(kernel, X), matrix(kernel, X)
+    laplace, ep = (
+        make_target(Probit(), K, y, method(prior, Probit(), y).sites) for method in (Laplace(), EP())
+    )
+    assert not importance_evidence(laplace, rng=0).reliable
+    assert importance_evidence(ep, rng=0).reliable

@@ -13,7 +13,7 @@ from gpclass.kernels import RBF, CompoundKernel, WhiteKernel
 from gpclass.learning.problem import Problem, SiteObjective
 from gpclass.likelihoods import Softmax
 from gpclass.priors import DensePrior
-from gpclass.testing.differences import central_difference
+from gpclass.testing import central_difference
 
 KERNEL = 3.0 * RBF([0.7, 1.3]) + WhiteKernel(0.05)
 SOFT = np.random.default_rng(5).dirichlet(np.ones(3), size=24)
@@ -99,7 +99,9 @@ def test_the_posterior_at_the_data():
     v = np.random.default_rng(0).normal(size=labels.shape)
     prior.pullback(result.adjoint())  # which works in the memory of the inverse
     R = [np.linalg.inv(Regressions(X, labels, 0.01, kernel).covariance(c)) for c in range(3)]
-    assert_allclose(q.multiply_R(v), np.stack([R[c] @ v[:, c] for c in range(3)], axis=1), rtol=1e-9)
+    assert_allclose(
+        q.reduce(result.sites.tau * v), np.stack([R[c] @ v[:, c] for c in range(3)], axis=1), rtol=1e-9
+    )
 
 
 def test_a_weight_counts_copies():

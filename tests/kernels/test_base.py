@@ -11,7 +11,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 
 import gpclass
 from gpclass.kernels import RBF, FormulaKernel, Profile, Stationary, WhiteKernel, diag, matrix, register
-from gpclass.persistence.container import ModelFileError
+from gpclass.persistence.codec import ModelFileError
 from gpclass.testing import check_kernel
 
 MODULE = """

@@ -13,7 +13,7 @@ from gpclass.inference import Dirichlet
 from gpclass.kernels import RBF
 from gpclass.learning.checking import check_inducing, given_others, neighbourhoods
 from gpclass.learning.fitted import left_out
-from gpclass.priors.basis import make_basis
+from gpclass.priors.inducing import make_basis
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import latent_of, solved
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessClassifier as Peer
 
 from gpclass import GaussianProcessClassifier
-from gpclass.core import memory
+from gpclass.core import linalg
 from gpclass.kernels import RBF
 from gpclass.learning.combine import couple
 from gpclass.priors import inducing
@@ -61,7 +61,7 @@ def test_several_classes(scheme):
 @pytest.mark.parametrize("scheme", ["one_vs_rest", "one_vs_one"])
 def test_inducing_inputs_need_no_memory_for_all_rows(scheme, inference, monkeypatch):
     data, labels = three_classes(600)
-    for module in (memory, inducing):  # no matrix of all rows fits, one of rows and inducing inputs does
+    for module in (linalg, inducing):  # no matrix of all rows fits, one of rows and inducing inputs does
         monkeypatch.setattr(module, "available_memory", lambda: 8.0 * 190**2)
     options = {"optimizer": None, "multi_class": scheme, "inference": inference, "random_state": 0}
     clf = GaussianProcessClassifier(4.0 * RBF(1.0), inducing=25, **options).fit(data, labels)

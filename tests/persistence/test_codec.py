@@ -28,8 +28,7 @@ from gpclass.kernels import (
     Stationary,
     WhiteKernel,
 )
-from gpclass.persistence.codec import Decoder, Encoder
-from gpclass.persistence.container import ModelFileError, reading, write
+from gpclass.persistence.codec import Decoder, Encoder, ModelFileError, reading, write
 
 
 class Spice(Part):

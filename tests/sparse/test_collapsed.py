@@ -11,7 +11,7 @@ from regressions import Regressions
 from gpclass.data.rows import Rows
 from gpclass.inference.dirichlet import Targets
 from gpclass.kernels import RBF, WhiteKernel
-from gpclass.priors.basis import make_basis, process
+from gpclass.priors.inducing import make_basis, process
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.testing import central_difference
 

@@ -13,8 +13,8 @@ from gpclass.inference import VI
 from gpclass.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.priors import DensePrior
-from gpclass.priors.basis import make_basis, process
-from gpclass.sparse.engine import Engine, Q
+from gpclass.priors.inducing import make_basis, process
+from gpclass.sparse.engine import Engine
 
 KERNELS = {
     "rbf": 3.0 * RBF([0.8, 1.0, 2.0]),
@@ -127,16 +127,3 @@ def test_two_classes_of_softmax_with_the_doubled_kernel_are_logit():
     assert two.gap < 1e-9
     assert two.bound <= one.bound + 1e-8
     assert_allclose(two.q.mean.sum(axis=1), 0.0, atol=1e-5)
-
-
-def test_q_of_repeated_rows():
-    """With Gaussian labels the posterior of so many copies of the rows is known."""
-    rng = np.random.default_rng(0)
-    A, y = rng.normal(size=(5, 12)), rng.normal(size=(12, 2))
-    P = np.eye(5) + A @ A.T
-    q = Q(np.linalg.solve(P, A @ y), np.stack([P, P]))
-    for times in (1.0, 3.0):
-        of_copies = np.eye(5) + times * A @ A.T
-        found = q.repeated(times)
-        assert_allclose(found.P, np.stack([of_copies, of_copies]))
-        assert_allclose(found.mean, np.linalg.solve(of_copies, times * A @ y))

@@ -14,7 +14,7 @@ from gpclass.inference import VI, Dirichlet
 from gpclass.inference.dirichlet import Targets
 from gpclass.kernels import RBF
 from gpclass.likelihoods import Logit, Softmax
-from gpclass.priors.basis import make_basis, process
+from gpclass.priors.inducing import make_basis, process
 from gpclass.sparse import Inducing
 from gpclass.sparse.collapsed import Collapsed
 from gpclass.sparse.engine import Engine
@@ -36,9 +36,7 @@ def every(X=X):
 
 def moments(step, labels, X=X):
     """Return means and variances, (n, C), of all rows, each from the others."""
-    rows, at = Rows(X, labels), step.latent.at(X)
-    mean, var = step.moments(rows, at, *step.rule(rows, at)[:2])
-    return mean if step.offset is None else mean + step.offset, var
+    return step.moments(Rows(X, labels), step.latent.at(X))
 
 
 CASES = {

@@ -11,12 +11,12 @@ from numpy.testing import assert_allclose
 
 from gpclass.core.protocols import Adjoint, Array, CoupledSites, Inference, Inputs, Sites
 from gpclass.kernels import matrix
-from gpclass.mcmc.sampler import Sampler
+from gpclass.mcmc.chains import Sampler
 from gpclass.posteriors.process import Process
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 from gpclass.priors.base import Prior
-from gpclass.testing.differences import central_difference, close
+from gpclass.testing import central_difference, close
 
 
 def check_prior(

@@ -5,10 +5,8 @@ method. It prints as text, summarises its findings and converts to a data frame;
 `gpclass.plotting.ComparisonDisplay` draws it. `score` computes the scores of given probabilities.
 """
 
-from gpclass.comparison.methods import BASELINES
-from gpclass.comparison.run import METHODS, compare
-from gpclass.comparison.scores import score
-from gpclass.comparison.table import METRICS, Comparison, ComparisonRow
+from gpclass.comparison.run import BASELINES, METHODS, compare
+from gpclass.comparison.table import METRICS, Comparison, ComparisonRow, score
 
 __all__ = [
     "BASELINES",

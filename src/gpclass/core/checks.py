@@ -33,19 +33,14 @@ def check_numbers(interval: str, /, **values: Any) -> None:
     low, high = map(float, interval[1:-1].split(","))
     for name, value in values.items():
         number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        fine = number and (
-            low < value < high
-            or (interval[0] == "[" and value == low)
-            or (interval[-1] == "]" and value == high)
-        )
+        ends = [end for end, closed in ((low, interval[0] == "["), (high, interval[-1] == "]")) if closed]
+        fine = number and (low < value < high or value in ends)
         check_option(name, value, fine, f"a number in {interval}")
 
 
 def seed_of(random_state: Any) -> int:
     """Return a seed drawn from the ``random_state`` of a user."""
-    fine = (
-        random_state is None or random_state is np.random or isinstance(random_state, np.random.RandomState)
-    )
+    fine = isinstance(random_state, np.random.RandomState | None) or random_state is np.random
     fine = fine or (is_integer(random_state) and 0 <= random_state < 2**32)
     check_option("random_state", random_state, fine, "None, an integer from 0 to 2**32 - 1, or a RandomState")
     return int(check_random_state(random_state).randint(2**31 - 1))

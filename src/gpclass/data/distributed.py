@@ -1,4 +1,4 @@
-"""Rows on Dask workers: they stay on the workers, and only totals are returned.
+"""Rows on Dask workers: they stay on the workers, and only totals are returned; and predictions for them.
 
 A pass is a small graph: one task hands the job (hyperparameters and q, of the order of M² numbers) to the workers,
 one task for every few partitions adds up their rows, and a tree adds the totals. The graph depends on the data alone,
@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.protocols import Index
-from gpclass.data.rows import Job, Rows, T, concatenate
-from gpclass.data.source import Read, Source, grouped
+from gpclass.data.rows import Job, Read, Rows, Source, T, concatenate, grouped
 from gpclass.data.sources import is_dask
 
 BRANCHES = 8  # number of totals that one task adds
@@ -198,3 +199,33 @@ def _partitions(X: Any, y: Any, weight: Any) -> list[list[Any]]:
         counts = ", ".join(str(len(each)) for each in found)
         raise ValueError(f"X, y and weight have {counts} partitions, expected the same ones.")
     return found
+
+
+# ------------------------------------------------------------------------------------ predictions
+
+
+def predict_lazily(model: Any, method: str, X: Any) -> Any:
+    """Return what a method of the model ("predict", "predict_proba", ...) predicts for a Dask collection, lazily."""
+    check_is_fitted(model)
+    work = partial(_predicted, model, method)
+    if hasattr(X, "columns"):
+        return X.map_partitions(work, meta=work(X._meta[:0]))
+    X = X.rechunk({1: -1})
+    labels = {"drop_axis": 1} if method == "predict" else {"chunks": (X.chunks[0], (len(model.classes_),))}
+    return X.map_blocks(work, meta=work(np.empty((0, X.shape[1]))), **labels)
+
+
+def _predicted(model: Any, method: str, X: Any) -> Any:
+    """Return the predictions for a partition, with its index if it has one; it may be empty."""
+    from threadpoolctl import threadpool_limits
+
+    labels = method == "predict"
+    values = model.classes_[:0] if labels else np.empty((0, len(model.classes_)))
+    if len(X):
+        with threadpool_limits(1):
+            values = getattr(model, method)(X)
+    if not hasattr(X, "columns"):
+        return values
+    import pandas as pd
+
+    return pd.Series(values, X.index) if labels else pd.DataFrame(values, X.index, list(model.classes_))

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpclass.core.checks import optional
-from gpclass.data.rows import Rows
-from gpclass.data.source import ROWS, Source, grouped
+from gpclass.data.rows import ROWS, Rows, Source, grouped
 
 
 class Piece(NamedTuple):

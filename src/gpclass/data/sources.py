@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.data.parquet import ParquetSource
-from gpclass.data.rows import Rows
-from gpclass.data.source import ROWS, Source
+from gpclass.data.rows import ROWS, Rows, Source
 
 __all__ = ["BlockSource", "ParquetSource", "Rows", "Source", "as_source"]
 

@@ -1,4 +1,4 @@
-"""The evidence by importance sampling, plain or annealed.
+"""The evidence by importance sampling.
 
 A Gaussian site decreases like exp(-tau f²/2) on the side where the likelihood is flat, so the importance
 weights grow like exp(tau f²/2) there. Their tail index is up to 1 - 1/λ, λ the largest eigenvalue of B: they
@@ -18,8 +18,6 @@ from scipy.special import gammaln
 
 from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Array
-from gpclass.mcmc.elliptical import slice_step
-from gpclass.posteriors.target import Target
 from gpclass.sampling.checks import Seed
 from gpclass.sampling.weigh import ImportanceEstimate, stable_weights
 
@@ -77,54 +75,6 @@ def importance_evidence(target: Any, n_samples: int = 2000, rng: Seed = None) ->
     return estimate(target, n_samples, np.random.default_rng(rng))[0]
 
 
-def annealed_evidence(
-    target: Target, n_chains: int = 100, n_steps: int = 100, rng: Seed = None
-) -> ImportanceEstimate:
-    """Return the log evidence by annealed importance sampling (Neal 2001) from q to the posterior.
-
-    A chain starts with a draw from q and passes through p_b(f) ∝ q(f) exp(b r(f)), r(f) = log w(f), b from 0 to
-    1: the likelihood replaces the sites gradually. Elliptical slice sampling leaves each p_b invariant; ellipses of q
-    alternate with those of the prior, which reach tails that q does not have. The expectation of the weight of a
-    chain, exp Σ (b' - b) r(f at b), is the evidence. A draw costs n_steps times as much as in
-    `importance_evidence`; it works even if khat of the latter is too large.
-
-    Parameters
-    ----------
-    target : Target
-        As for `importance_evidence`.
-    n_chains : int
-        Independent chains; the standard error decreases with their square root.
-    n_steps : int
-        Intermediate distributions; more of them make the weights more even.
-    rng : numpy Generator or seed
-
-    Returns
-    -------
-    ImportanceEstimate
-        ``n_samples`` is the number of chains.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass.core.protocols import Sites
-    >>> from gpclass.likelihoods import Probit
-    >>> from gpclass.posteriors.target import make_target
-    >>> target = make_target(Probit(), np.eye(2), np.array([1.0, -1.0]), Sites(np.zeros(2), np.ones(2)))
-    >>> round(annealed_evidence(target, rng=0).value, 1), round(float(2.0 * np.log(0.5)), 1)
-    (-1.4, -1.4)
-    """
-    check_integers(2, n_chains=n_chains)
-    check_integers(n_steps=n_steps)
-    rng = np.random.default_rng(rng)
-    D = target.shifts(target.normals(n_chains, rng))
-    r = target.remainder(D)
-    log_weights = r / n_steps
-    for k in range(1, n_steps):
-        D, r = slice_step(target, D, r, k / n_steps, rng, wide=k % 2 == 0)
-        log_weights += r / n_steps
-    return _summarise(log_weights[None], target.log_mass)[0]
-
-
 def estimate(target: Any, n_samples: int, rng: np.random.Generator) -> tuple[ImportanceEstimate, Draws]:
     """Return the log evidence and its draws, half of them from q and half from the Student distribution.
 
@@ -139,8 +89,21 @@ def estimate(target: Any, n_samples: int, rng: np.random.Generator) -> tuple[Imp
     log_q = normal_over_mixture(np.einsum("ij,ij->i", Z, Z), target.rank, n_student / half)
     D, to_q = target.shifts(Z), np.exp(log_q)
     log_weights = np.stack([target.remainder(D), target.remainder(-D)]) + log_q
-    found, weights = _summarise(log_weights, target.log_mass, to_q)
-    return found, Draws(D, to_q / to_q.sum(), weights)
+    smoothed, khat = stable_weights(log_weights.ravel())
+    top = float(smoothed.max())
+    w = np.exp(smoothed - top).reshape(log_weights.shape)
+    terms = w.mean(axis=0)  # one for each pair of draws, which are independent
+    if (noise := float(to_q.var())) > 0.0:
+        # The weights to q have mean one, so they are a control variate (Owen & Zhou 2000).
+        slope = float(np.mean((terms - terms.mean()) * to_q)) / noise
+        corrected = terms - slope * (to_q - 1.0)
+        terms = corrected if corrected.mean() > 0.0 else terms  # a negative mean shows too few draws
+    mean, error = float(terms.mean()), float(terms.std()) / half**0.5
+    ess = float(w.sum() ** 2 / np.vdot(w, w))
+    value = target.log_mass + top + float(np.log(mean))
+    return ImportanceEstimate(value, error / mean, khat, ess, w.size), Draws(
+        D, to_q / to_q.sum(), w / w.sum()
+    )
 
 
 def normal_over_mixture(square: Array, rank: int, share: float) -> Array:
@@ -148,26 +111,3 @@ def normal_over_mixture(square: Array, rank: int, share: float) -> Array:
     constant = gammaln(0.5 * DEGREES) - gammaln(0.5 * (DEGREES + rank)) + 0.5 * rank * np.log(0.5 * DEGREES)
     over_student = constant - 0.5 * square + 0.5 * (DEGREES + rank) * np.log1p(square / DEGREES)
     return -np.logaddexp(np.log1p(-share), np.log(share) - over_student)
-
-
-def _summarise(
-    log_weights: Array, constant: float, known: Array | None = None
-) -> tuple[ImportanceEstimate, Array]:
-    """Return the estimate of constant + log E[w], and the smoothed weights with sum one.
-
-    Columns of ``log_weights``, shape (k, S/k), are dependent draws, such as antithetic pairs: the standard error is
-    that of the means of columns, which are independent. ``known`` has a number for each column whose mean is known
-    to be one, for example its weight from the proposal to q, as a control variate (Owen & Zhou 2000).
-    """
-    smoothed, khat = stable_weights(log_weights.ravel())
-    top = float(smoothed.max())
-    w = np.exp(smoothed - top).reshape(log_weights.shape)
-    terms = w.mean(axis=0)
-    if known is not None and (noise := float(known.var())) > 0.0:
-        slope = float(np.mean((terms - terms.mean()) * known)) / noise
-        corrected = terms - slope * (known - 1.0)
-        terms = corrected if corrected.mean() > 0.0 else terms  # a negative mean shows too few draws
-    mean, error = float(terms.mean()), float(terms.std()) / len(terms) ** 0.5
-    ess = float(w.sum() ** 2 / np.vdot(w, w))
-    estimate = ImportanceEstimate(constant + top + float(np.log(mean)), error / mean, khat, ess, w.size)
-    return estimate, w / w.sum()

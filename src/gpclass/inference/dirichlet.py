@@ -11,7 +11,8 @@ in all others. For a row of weight w, a label weight L_c counts as L_c copies of
 
     tau_c = L_c / s1 + (w - L_c) / s0,     nu_c = L_c (t1 - m_c) / s1 + (w - L_c) (t0 - m_c) / s0,
 
-with the prior mean m_c of function c the mean of its targets, weighted by their precisions.
+with the prior mean m_c of function c the mean of its targets, weighted by their precisions. The evidence is the density
+of the targets at f = m, times the integral of the sites: log p(t) = log N(t | m, s) + ½ nuᵀ mean - ½ log|B|.
 """
 
 from __future__ import annotations
@@ -68,6 +69,11 @@ class Dirichlet(Method):
         if self.rows is not None:
             check_integers(2, rows=self.rows)
 
+    @property
+    def targets(self) -> Targets:
+        """The targets that eps determines."""
+        return Targets.at(DEFAULT if self.eps is None else self.eps)
+
     def __call__(
         self, prior: Prior, likelihood: Any, y: Array, *, weight: Array | None = None, init: Any = None
     ) -> Result:
@@ -78,18 +84,13 @@ class Dirichlet(Method):
                 f"Dirichlet classification got labels of shape {y.shape}, expected label weights of shape (n, C)."
             )
         labels = y if weight is None else y * weight[:, None]
-        sites, offset, log_scale = dirichlet_sites(labels, DEFAULT if self.eps is None else self.eps)
+        t, counts = self.targets, labels.sum(axis=0)
+        offset = t.offset(counts)
+        sites = t.sites(labels, offset)
         q = prior.condition(sites)
-        evidence = log_scale - 0.5 * float(np.vdot(sites.nu / sites.tau, q.alpha)) - q.half_logdet
-        return Result(
-            sites,
-            q,
-            evidence,
-            lambda: Adjoint(alpha=q.alpha, conditioned=q),
-            Info(True, 1, 0.0),
-            lambda: np.zeros(0),
-            offset=offset,
-        )
+        evidence = t.log_density(counts, offset) + 0.5 * float(np.vdot(sites.nu, q.mean)) - q.half_logdet
+        adjoint, info = Adjoint(alpha=q.alpha, conditioned=q), Info(True, 1, 0.0)
+        return Result(sites, q, evidence, lambda: adjoint, info, lambda: np.zeros(0), offset=offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,46 +106,23 @@ class Targets:
     def at(cls, eps: float) -> Targets:
         """Return the targets for one value of eps."""
         s0, s1 = np.log1p(1.0 / eps), np.log1p(1.0 / (1.0 + eps))
-        return cls(
-            float(np.log1p(eps) - 0.5 * s1), float(np.log(eps) - 0.5 * s0), float(1.0 / s1), float(1.0 / s0)
-        )
+        values = np.log1p(eps) - 0.5 * s1, np.log(eps) - 0.5 * s0, 1.0 / s1, 1.0 / s0
+        return cls(*map(float, values))
 
-    def offset(self, counts: Array) -> Array:
-        """Return the prior means m_c for the weights of all rows of each class."""
-        rest = counts.sum() - counts
-        linear = counts * (self.own * self.high) + rest * (self.other * self.low)
-        return linear / (counts * self.high + rest * self.low)
-
-    def sites(self, labels: Array, offset: Array) -> Sites:
+    def sites(self, labels: Array, offset: Array | float = 0.0) -> Sites:
         """Return the sites of label weights (n, C), relative to the prior means."""
-        rest = labels.sum(axis=1, keepdims=True) - labels
+        rest = labels.sum(axis=-1, keepdims=True) - labels
         tau = labels * self.high + rest * self.low
         linear = labels * (self.own * self.high) + rest * (self.other * self.low)
         return Sites(linear - tau * offset, tau)
 
-    def of_class(self, c: int, n_classes: int) -> tuple[Array, Array]:
-        """Return the precisions and targets in all classes of a row of class c."""
-        tau, target = np.full(n_classes, self.low), np.full(n_classes, self.other)
-        tau[c], target[c] = self.high, self.own
-        return tau, target
+    def offset(self, counts: Array) -> Array:
+        """Return the prior means m_c for the weights of all rows of each class."""
+        together = self.sites(counts)
+        return together.nu / together.tau
 
     def log_density(self, counts: Array, offset: Array) -> float:
         """Return the log density of all targets for latent functions equal to the constants ``offset``."""
         own = np.log(self.high / (2.0 * np.pi)) - self.high * (self.own - offset) ** 2
         other = np.log(self.low / (2.0 * np.pi)) - self.low * (self.other - offset) ** 2
         return 0.5 * float((counts * own + (counts.sum() - counts) * other).sum())
-
-
-def dirichlet_sites(labels: Array, eps: float) -> tuple[Sites, Array, float]:
-    """Return the sites of label weights (n, C), the prior means m, and the log of the factor of the sites.
-
-    Π N(t | f, s)^copies = scale · exp(nu f - tau f² / 2 - ½ nu² / tau), where each of the two kinds of copies of a row
-    adds -½ log(2 pi s), and together they add -½ L (w - L) (t1 - t0)² / (s1 s0 tau).
-    """
-    t = Targets.at(eps)
-    rest = labels.sum(axis=1, keepdims=True) - labels
-    offset = t.offset(labels.sum(axis=0))
-    sites = t.sites(labels, offset)
-    soft = labels * rest / sites.tau * ((t.own - t.other) ** 2 * t.high * t.low)
-    counts = labels.sum() * np.log(2.0 * np.pi / t.high) + rest.sum() * np.log(2.0 * np.pi / t.low)
-    return sites, offset, -0.5 * float(counts + soft.sum())

@@ -26,9 +26,8 @@ import numpy as np
 from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Array, Result, Tilted
 from gpclass.core.registry import Method
-from gpclass.inference.fixed_point import Local, VarianceTerms, iterate
-from gpclass.inference.newton import ROUNDING, Curve
-from gpclass.priors.base import Conditioned, Prior, cavity
+from gpclass.inference.newton import ROUNDING, Curve, Local, VarianceTerms, iterate
+from gpclass.priors.base import Conditioned, Prior
 
 FARTHEST = 100.0  # longest step of a cavity mean, in units of its magnitude and standard deviation
 CAVITY_TOL = 1e-8  # relative step at which a cavity mean has converged: its square is below rounding
@@ -148,7 +147,7 @@ class Terms(VarianceTerms):
         log Z = log ∫ prior x sites + Σ c (log ∫ cavity x p^a - log ∫ cavity x share). With the share
         b = alpha / c the cavity mean is m - v_c b, and all squares of means combine to v_c b².
         """
-        c, (m_c, v_c) = self.copies, cavity(q, self.copies)
+        c, (m_c, v_c) = self.copies, q.cavity(self.copies)
         t = self.tilted(m_c, v_c)
         slope = q.alpha + (c * t.slope - q.alpha) / t.shrink
         ratio = 1.0 - 1.0 / c + q.inverse_diagonal / c  # v / v_c
@@ -158,5 +157,5 @@ class Terms(VarianceTerms):
 
     def likelihood_gradient(self, q: Any) -> Array:
         """Return d free energy / d theta of the likelihood: the sites are stationary, so only the masses matter."""
-        at = cavity(q, self.copies)
+        at = q.cavity(self.copies)
         return self.differences(lambda terms: float(self.copies @ terms.tilted(*at).log_mass))

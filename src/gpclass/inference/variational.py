@@ -20,8 +20,7 @@ import numpy as np
 from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import AnySites, Array, Result
 from gpclass.core.registry import Method
-from gpclass.inference.fixed_point import Local, VarianceTerms, iterate
-from gpclass.inference.newton import Curve, at
+from gpclass.inference.newton import Curve, Local, VarianceTerms, at, iterate
 from gpclass.priors.base import Conditioned, Prior
 
 

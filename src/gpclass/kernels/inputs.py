@@ -97,7 +97,7 @@ class Grouped(Around, formulas=_grouped):
         return _widened(self.kernel, np.asarray(self.groups, dtype=int))
 
     def __repr__(self) -> str:
-        return f"Grouped({self.kernel}, {np.asarray(self.groups).tolist()})"
+        return f"Grouped({self.kernel}, {np.max(self.groups) + 1} groups of {len(self.groups)} columns)"
 
 
 def _widened(kernel: Any, groups: Index) -> tuple[Any, Index]:

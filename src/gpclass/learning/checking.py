@@ -19,13 +19,13 @@ from gpclass.evidence.check import check_approximation, check_draws
 from gpclass.evidence.importance import MOST_VALUES
 from gpclass.kernels import matrix
 from gpclass.learning.fitted import FittedModel, left_out
-from gpclass.learning.levels import POOL_ROWS, engine_of
+from gpclass.learning.run import POOL_ROWS, engine_of
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
-from gpclass.priors.basis import Basis, make_basis
+from gpclass.priors.inducing import Basis, make_basis
 from gpclass.sparse.engine import Q, solved
-from gpclass.sparse.latent import Latent, Marginals
 from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
+from gpclass.sparse.sums import Latent, Marginals
 
 NEIGHBOURHOODS = 200  # number of neighbourhoods that are treated exactly
 NEIGHBOURS = 200  # number of rows in a neighbourhood
@@ -93,8 +93,12 @@ def check_inducing(
     near = [pool] if whole else neighbourhoods(left.latent, pool, places, around, rng)
     where = slice(None) if whole else slice(0, 1)
     y = np.concatenate([rows.y[where] for rows in near])
-    ours = np.concatenate([_log_left_out(left, rows, where) for rows in near])
-    exact = np.concatenate([_log_left_out(exact_left_out(model, left, rows), rows, where) for rows in near])
+    steps = ((left, exact_left_out(model, left, rows)) for rows in near)
+    each = [
+        [step.log_predict(rows, step.latent.at(rows.X), where) for step in pair]
+        for rows, pair in zip(near, steps, strict=True)
+    ]
+    ours, exact = (np.concatenate(found) for found in zip(*each, strict=True))
     before, after = (log_scores(y, each, model.likelihood.labels) for each in (ours, exact))
     shift, gain, n = np.abs(np.exp(exact) - np.exp(ours)), after - before, len(y)
     found = ApproximationCheck(
@@ -162,11 +166,3 @@ def given_others(basis: Basis, at: Marginals, g: Array, h: Array) -> Q:
         means.append(B @ at.latent.mean[:, c] - G @ (g[:, c] @ W))
         precisions.append(mirrored(inverse_of(one - B @ B.T + G @ G.T)[0]))
     return Q(np.stack(means, axis=1), np.stack(precisions))
-
-
-def _log_left_out(step: LeaveOut, rows: Rows, where: slice) -> Array:
-    """Return leave-one-out log probabilities of some of the rows."""
-    at = step.latent.at(rows.X)
-    g, h, *_ = step.rule(rows, at)
-    mean, var = step.moments(rows, at, g, h)
-    return step.log_predict(mean[where], var[where])

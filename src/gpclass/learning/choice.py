@@ -36,9 +36,8 @@ from gpclass.core.hyperpriors import SCALES, Hyperprior
 from gpclass.core.protocols import Array, Index
 from gpclass.kernels import Grouped
 from gpclass.kernels.warped import Warp
-from gpclass.learning.loo import dirichlet_scores
 from gpclass.learning.maximise import Learned, Report, is_clear, maximise
-from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.learning.problem import Problem, SiteObjective, dirichlet_scores
 
 SHARE = 0.1  # factor of the tolerance of a rung, so that early stopping does not affect the choice
 DIRECTIONS = 64  # directions in which curvature is measured; random ones for more hyperparameters than this

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -12,11 +11,10 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gpclass.core.checks import check_numbers
-from gpclass.core.memory import require_memory
+from gpclass.core.linalg import require_memory
 from gpclass.core.protocols import Array, Inputs
 from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.maximise import Learned, attempt
 from gpclass.learning.prediction import N_DRAWS
 
 BLOCK = 8192  # number of rows whose pairwise probabilities are coupled at a time
@@ -121,7 +119,7 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
     """Return the two-class models of a `gpclass.learning.strategies.Task`, fitted in parallel if requested."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    problem, codes, pairs = task.problem, task.labels, []
+    problem, codes, pairs = task.problem, task.problem.y, []
     if task.case.combine == "one_vs_rest":
         problems = [replace(problem, y=np.where(codes == c, 1.0, -1.0)) for c in range(task.n_classes)]
     else:
@@ -150,17 +148,11 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
 def _fit_in_turn(fit: Callable[[Any], FittedModel], tasks: Sequence[Any]) -> list[FittedModel]:
     """Fit the tasks in turn; after an interruption the remaining ones use the best hyperparameters so far."""
     models: list[FittedModel] = []
-    learned: Learned | None = None
     for task in tasks:
-        model, end = attempt(partial(fit, task), learned)
-        if model is None:  # only one of the models warns about the interruption
+        if any(model.learned is not None and model.learned.interrupted for model in models):
             problem = replace(task.problem, kernel=models[-1].problem.kernel)
-            model = fit(replace(task, problem=problem, plan=replace(task.plan, enabled=False)))
-            model = model if end is learned else replace(model, learned=end)
-            learned = end
-        else:
-            learned = model.learned
-        models.append(model)
+            task = replace(task, problem=problem, plan=replace(task.plan, enabled=False))
+        models.append(fit(task))
     return models
 
 

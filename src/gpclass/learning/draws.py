@@ -32,7 +32,7 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
     """Return a model with draws of f, at fixed hyperparameters or at values learned by an approximation."""
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
-    posed = problem if problem.y.ndim == 1 else pose_classes(problem, problem.y)
+    posed = pose_classes(problem)
     method = settings.learn_by if posed.elementwise else Laplace()
     posed, learned = learn(replace(posed, inference=method), plan, rng)
     if learned is not None:
@@ -85,9 +85,7 @@ def target_at(problem: Problem, whiten: Inference | None, theta: Array, init: An
     prior = DensePrior(problem.kernel.clone_with_theta(theta), problem.X)
     y, weight, likelihood, sites = problem.y, problem.weight, problem.likelihood, None
     try:
-        if (
-            whiten is not None
-        ):  # its Gaussian only sets coordinates and proposals, so it need not have converged
+        if whiten is not None:  # for coordinates and proposals only, so it need not have converged
             sites = whiten(prior, likelihood, y, weight=weight, init=init).sites
         return make_target(likelihood, mirrored(prior.K), y, sites, weight)
     except (ValueError, np.linalg.LinAlgError) as error:

@@ -194,9 +194,8 @@ class FittedModel:
         """
         if self.inducing is not None:
             found = self._left_out(keep=True)
-            return (
-                None if found is None else np.concatenate(found.log_proba or [np.empty((0, self.n_classes))])
-            )
+            none = np.empty((0, self.n_classes))
+            return None if found is None else np.concatenate([none, *found.log_proba])
         if self.draws is None or self.problem.likelihood is None:
             return self.loo
         from gpclass.sampling import pareto_smooth
@@ -228,7 +227,7 @@ class FittedModel:
 
 def left_out(model: Any) -> LeaveOut:
     """Return the pass that computes leave-one-out probabilities of a model with inducing inputs."""
-    from gpclass.priors.basis import make_basis
+    from gpclass.priors.inducing import make_basis
     from gpclass.sparse.loo import leave_out
 
     report, offset = model.inducing, getattr(model.posterior, "offset", None)
@@ -259,10 +258,8 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
         if not model.info.converged:
             failed.append(unconverged(repr(model.problem.inference), model.info))
         if (chains := model.chains) is not None:
-            if chains.interrupted:
-                failed.append(
-                    f"Sampling was interrupted: the {chains.n_draws} draws so far of each chain are kept."
-                )
+            kept = f"Sampling was interrupted: the {chains.n_draws} draws so far of each chain are kept."
+            failed += [kept] * chains.interrupted
             failed.extend(filter(None, [chains.complaint()]))
     if not isinstance(given, str | None):
         sampled = [model.chains is not None and model.chains.theta is not None for model in models]
@@ -271,9 +268,7 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
     for sentence in failed + bounds:
         yield sentence, ConvergenceWarning
     if not failed and (reason := doubt(models)):
-        remedy = (
-            "try other columns, another kernel (kernel='matern12') or further starts (n_restarts_optimizer)"
-        )
+        remedy = "try other columns, kernel='matern12' or further starts (n_restarts_optimizer)"
         if any("length_scale" in sentence for sentence in bounds):
             remedy = "widen the bounds of the length scales, standardise the columns, or use kernel='rbf'"
         yield f"The fit {reason}; {remedy}.", DoubtfulFitWarning
@@ -285,15 +280,14 @@ def doubt(models: Sequence[FittedModel]) -> str:
     Several two-class models are judged by their mean evidence. With inducing inputs the evidence is a bound, which may
     be far too low, so that the leave-one-out score is compared as well.
     """
-    if not all(
-        model.learned and model.problem.is_of_labels and model.evidence is not None for model in models
-    ):
-        return ""
     counts = [model.class_counts for model in models]
-    if np.sum([np.sum(each) for each in counts]) < FEW * len(models):
+    evidences: list[Any] = [
+        model.evidence for model in models if model.learned and model.problem.is_of_labels
+    ]
+    if None in evidences or len(evidences) < len(models) or np.sum(counts) < FEW * len(models):
         return ""
     baseline = float(np.mean([frequency_evidence(each) for each in counts]))
-    objection = no_better(float(np.mean([model.evidence for model in models])), baseline, margin=CHANCE_NATS)
+    objection = no_better(float(np.mean(evidences)), baseline, margin=CHANCE_NATS)
     scores = [model.loo_log_score() for model in models] if objection and models[0].inducing else [None]
     if None in scores:
         return objection

@@ -9,21 +9,20 @@ Dirichlet classification chooses eps there, FITC its inducing inputs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gpclass.core.optimisers import TOL_NATS, Tol
+from gpclass.core.optimisers import TOL_NATS
 from gpclass.core.protocols import Array, Objective
 from gpclass.data.rows import Data
 from gpclass.learning.choice import Candidate, Grid, Model, choose, curvature, integral
 from gpclass.learning.initial import Look, starts
-from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import Compared, Learned, Plan, best_of, maximise
-from gpclass.learning.problem import Problem, SiteObjective
+from gpclass.learning.problem import Problem, SiteObjective, with_eps
 
 FIRST_ROWS = 300  # number of rows of the first rung: thirty per hyperparameter of a typical table
 GROWTH = 4  # ratio of the numbers of rows of two rungs: the cost of an evaluation grows 64-fold
@@ -36,30 +35,34 @@ LAST_SHARE = 1e-3  # the same fraction for the search on all rows: statistically
 class State:
     """The state of learning: the problem of a rung at the best theta so far, with its curvature and warm start.
 
-    With inducing inputs in passes ``data`` has the rows, ``objective`` makes the bound, ``tol`` is the gain in nats
-    that a step must promise, and ``options`` are further arguments of `maximise`.
+    In passes with inducing inputs ``data`` has the rows, and ``run``, a `gpclass.learning.run.Run`, makes the bound
+    and the options of a search.
     """
 
     problem: Problem
     learned: Learned
     data: Data | None = None
-    objective: Callable[[Problem], Objective] = SiteObjective
-    tol: Tol | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    run: Any = None
 
     @property
     def n_rows(self) -> int:
         """Number of data points."""
         return len(self.problem.X) if self.data is None else self.data.n_rows
 
-    def onto(self, problem: Problem, data: Data | None = None, **passes: Any) -> State:
+    def objective(self, tol: float | None = None) -> Objective:
+        """Return the evidence as an objective, as accurate as a search to ``tol`` nats needs."""
+        if self.run is not None:
+            return self.run.objective(self)
+        return SiteObjective(self.problem if tol is None else self.problem.with_tol(tol))
+
+    def onto(self, problem: Problem, data: Data | None = None, run: Any = None, warm: Any = None) -> State:
         """Return the state from which a search on other rows starts."""
-        learned, after = self.learned, State(problem, self.learned, data, **passes)
+        learned, after = self.learned, State(problem, self.learned, data, run)
         inverse = learned.inverse_hessian
         if inverse is not None:  # the curvature grows in proportion to the rows
             inverse = inverse * (self.n_rows / after.n_rows)
-        same = problem.X is self.problem.X and data is self.data
-        warm = learned.warm if same else None
+        if problem.X is self.problem.X and data is self.data and run is self.run:
+            warm = learned.warm
         return replace(after, learned=replace(learned, inverse_hessian=inverse, warm=warm))
 
 
@@ -158,26 +161,23 @@ def ascend(
 def climb(state: State, plan: Plan, *, last: bool) -> State:
     """Return the state after a search on its rows."""
     problem, before = state.problem, state.learned
-    inverse, tol, posed = before.inverse_hessian, state.tol, problem
+    inverse, tol = before.inverse_hessian, None
     if not last:
         plan.announce(f"{state.n_rows} rows")
     if inverse is None and plan.optimizer is None:
         inverse = measured_inverse(state)
-    if tol is None:
+    if state.run is None:
         exact = last and state.n_rows <= EXACT_ROWS
         tol = TOL_NATS if exact else rung_tol(len(before.theta), LAST_SHARE if last else RUNG_SHARE)
-        posed = problem.with_tol(tol)
-    options = {"report": plan.report} | dict(state.options)
     learned = maximise(
-        state.objective(posed),
+        state.objective(tol),
         before.theta,
         problem.bounds,
         plan.optimizer,
         hyperprior=problem.hyperprior,
         warm=before.warm,
         inverse_hessian=inverse,
-        tol=tol,
-        **options,
+        **({"tol": tol, "report": plan.report} if state.run is None else state.run.search(state)),
     )
     learned = replace(learned, compared=before.compared)
     return replace(state, problem=problem.at(learned.theta), learned=learned)
@@ -199,7 +199,7 @@ def not_below(theta: Array, state: State, plan: Plan) -> State:
     if plan.choose or plan.optimizer is not None or learned.interrupted:
         return state
     try:
-        end = state.objective(problem).evaluate(theta, learned.warm, gradient=False)
+        end = state.objective().evaluate(theta, learned.warm, gradient=False)
     except ValueError:  # the evidence of the given kernel is not finite
         return state
     if end.evidence + problem.hyperprior(theta)[0] <= learned.objective:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from gpclass.priors import NotPositiveError
 
 Optimizer = Callable[..., tuple[Array, float]]
 Report = Callable[[float | str], None]
-T = TypeVar("T")
 
 CLEARLY = 2.0  # standard errors from which a difference of leave-one-out scores is significant (5 % level)
 
@@ -104,18 +103,6 @@ class Learned:
         """Return this result, marked as interrupted."""
         message = "Learning was interrupted: the best hyperparameters so far are kept."
         return replace(self, message=message, interrupted=True, warm=None)
-
-
-def attempt(step: Callable[[], T], learned: Learned | None) -> tuple[T | None, Learned | None]:
-    """Return the result of a step after learning, None if it was interrupted, and the result of learning."""
-    try:
-        if learned is None or not learned.interrupted:
-            return step(), learned
-    except KeyboardInterrupt:
-        if learned is None:
-            raise
-        learned = learned.stopped()
-    return None, learned
 
 
 def is_clear(gains: Array, margin: float = CLEARLY) -> bool:

@@ -11,16 +11,13 @@ from gpclass.core.protocols import Info
 from gpclass.data.rows import Data, Rows
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, ascend, begin, rungs
-from gpclass.learning.levels import POOL_ROWS, Run, engine_of
-from gpclass.learning.loo import with_eps
 from gpclass.learning.maximise import NO_HISTORY, Learned, Plan
-from gpclass.learning.problem import Problem, needs_eps, pose_classes
-from gpclass.priors.basis import make_basis, process
+from gpclass.learning.problem import Problem, needs_eps, with_eps
+from gpclass.learning.run import POOL_ROWS, Run, allowed_gap, engine_of
+from gpclass.priors.inducing import make_basis, process
 from gpclass.sparse.checkpoint import Checkpoint, identity_of
-from gpclass.sparse.engine import Fit, InducingReport, Q
-from gpclass.sparse.objective import PassObjective
+from gpclass.sparse.engine import Fit, InducingReport, PassObjective, Q
 from gpclass.sparse.settings import Inducing
-from gpclass.sparse.work import allowed_gap
 
 EXACT_NATS = 1e-9  # tolerance of the bound per row if nothing is learned: seven digits
 
@@ -35,33 +32,33 @@ def fit_in_passes(
     if learning:
         state = ascend(state, run.ladder(), plan, data.n_rows, problem.theta)
     learned = state.learned if state.data is data else replace(state.learned, history=NO_HISTORY)
-    return _model(run, _last_fit(run, state, learning), learned if learning else None)
+    found = run.best
+    if found is None or found.data is not data or not isinstance(found.learned.warm, Fit):
+        found = run.on_all_rows(state.problem)  # q at its hyperparameters, iterated to convergence
+        objective = run.objective(found, None if learning else EXACT_NATS * data.n_rows, last=True)
+        fit = objective.fit_at(found.problem.theta, found.learned.warm, gradient=False)
+        run.keep(found := run.state(found.problem, data, fit))
+    return _model(run, found, learned if learning else None)
 
 
 def _begun(run: Run, learning: bool) -> State:
     """Return the first state: from a checkpoint, from some rows without inducing inputs, or as given."""
-    plan, problem = run.plan, run.problem
-    # A resumed run chooses the same kernel again.
-    state = _on_some(run) if learning and plan.choose else None
-    run.checkpoint = Checkpoint(run.settings.checkpoint, _identity(run, learning))
-    resumed = run.resume(problem if state is None else problem.like(state.problem))
-    if resumed is not None:
+    plan, problem, state = run.plan, run.problem, None
+    if learning and plan.choose:  # a resumed run chooses the same kernel again
+        state = _on_some(run)
+        problem = problem.like(state.problem)
+    path, identity = run.settings.checkpoint, dict[str, str]()
+    if path is not None:
+        names = ("kernel", "likelihood", "inference", "hyperprior")
+        model = {name: getattr(run.problem, name) for name in names} | dict(plan.asked)
+        model |= {"optimizer": learning and (plan.optimizer or True)}
+        identity = identity_of(run.data, run.n_latents, model, run.settings)
+    run.checkpoint = Checkpoint(path, identity)
+    if (resumed := run.resume(problem)) is not None:
         return resumed
-    if state is not None:
-        return state
-    if (learning and plan.optimizer is None) or needs_eps(problem):
-        return _on_some(run)
-    return State(problem, Learned(problem.theta, 0.0))
-
-
-def _identity(run: Run, learning: bool) -> dict[str, str]:
-    """Return the identity of this fit, which its checkpoint must match."""
-    if run.settings.checkpoint is None:
-        return {}
-    names = ("kernel", "likelihood", "inference", "hyperprior")
-    model = {name: getattr(run.problem, name) for name in names} | dict(run.plan.asked)
-    model |= {"optimizer": learning and (run.plan.optimizer or True)}
-    return identity_of(run.data, run.n_latents, model, run.settings)
+    if state is None and ((learning and plan.optimizer is None) or needs_eps(problem)):
+        state = _on_some(run)
+    return State(problem, Learned(problem.theta, 0.0)) if state is None else state
 
 
 def _on_some(run: Run) -> State:
@@ -73,8 +70,6 @@ def _on_some(run: Run) -> State:
     pool = replace(run.problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
     most = min(getattr(run.problem.inference, "rows", None) or run.settings.rows[0], rows.n_rows)
     run.enter("a start without inducing inputs", most)
-    if run.n_latents > 1:
-        pool = pose_classes(pool, rows.y)
     if run.problem.closed:
         pool = pool.some(most)
     if not (plan.enabled and len(pool.theta)):
@@ -83,23 +78,10 @@ def _on_some(run: Run) -> State:
     return ascend(state, rungs(pool, most), plan) if run.problem.closed or run.n_latents == 1 else state
 
 
-def _last_fit(run: Run, state: State, learning: bool) -> Fit:
-    """Return the best fit on all rows, or q at the hyperparameters of the state, iterated to convergence."""
-    if run.fit is not None and run.level is not None and run.level.data is run.data:
-        return run.fit
-    level = run.extended(state.problem)
-    objective = run.objective(level, None if learning else EXACT_NATS * run.data.n_rows, last=True)
-    fit = objective.fit_at(level.problem.theta, level.q, gradient=False)
-    run.keep(level, fit)
-    return fit
-
-
-def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
+def _model(run: Run, state: State, learned: Learned | None) -> FittedModel:
     """Return the fitted model, with a report of the fit."""
-    level: Any = run.level
-    problem, n_rows, kernel = level.problem, run.data.n_rows, fit.basis.kernel
-    if learned is not None:
-        learned = replace(learned, theta=problem.theta, warm=None)
+    fit: Fit = state.learned.warm
+    problem, n_rows, kernel = state.problem, run.data.n_rows, fit.basis.kernel
     report = InducingReport(
         Z=fit.basis.Z,
         q=Q(fit.q.mean, fit.q.P),  # without factors
@@ -111,22 +93,18 @@ def _model(run: Run, fit: Fit, learned: Learned | None) -> FittedModel:
         jitter=fit.basis.jitter,
         counts=fit.counts,
     )
+    engine = engine_of(problem, run.data, run.n_latents, np.float64)
     return FittedModel(
         likelihood=problem.likelihood,
         posterior=process(fit.basis, fit.q.P, fit.q.mean, fit.offset),
         kernel=kernel.clone_with_theta(kernel.theta),
         evidence=fit.bound,
         info=Info(fit.gap <= allowed_gap(n_rows), run.passes, fit.gap),
-        problem=replace(problem, kernel=kernel, X=fit.basis.Z, y=np.empty(0), weight=None),
-        learned=learned,
+        problem=replace(problem, kernel=kernel, X=report.Z, y=np.empty(0), weight=None, Z=None),
+        learned=None if learned is None else replace(learned, theta=problem.theta, warm=None),
         inducing=report,
         objective=PassObjective(
-            engine_of(problem, run.data, run.n_latents, np.float64),
-            kernel,
-            report.Z,
-            report.jitter,
-            tol=EXACT_NATS * n_rows,
-            start=report.q,
+            engine, kernel, report.Z, report.jitter, tol=EXACT_NATS * n_rows, start=report.q
         ),
     )
 
@@ -138,24 +116,18 @@ def update(model: FittedModel, rows: Rows) -> FittedModel:
         raise ValueError("A model without inducing inputs cannot be updated: fit it to all rows again.")
     offset = getattr(model.posterior, "offset", None)
     options = {"base": report.q} if offset is None else {"base": report.q, "offset": offset}
-    engine = engine_of(
-        replace(model.problem, likelihood=model.likelihood), rows, len(report.q.P), np.float64, **options
-    )
+    engine = engine_of(model.problem, rows, len(report.q.P), np.float64, **options)
     basis = make_basis(model.kernel, report.Z, report.jitter)
     fit = engine.converge(basis, report.q, tol=EXACT_NATS * rows.n_rows)
-    n_rows = report.n_rows + rows.n_rows
+    q = Q(fit.next_q.mean, fit.next_q.P)
+    passes, counts = report.passes + fit.passes, report.counts + fit.counts
+    report = replace(report, q=q, n_rows=report.n_rows + rows.n_rows, passes=passes, counts=counts)
     return replace(
         model,
-        posterior=process(basis, fit.next_q.P, fit.next_q.mean, fit.offset),
+        posterior=process(basis, q.P, q.mean, fit.offset),
         evidence=(model.evidence or 0.0) + fit.bound,
         info=Info(fit.gap <= allowed_gap(rows.n_rows), fit.passes, fit.gap),
-        inducing=replace(
-            report,
-            q=Q(fit.next_q.mean, fit.next_q.P),
-            n_rows=n_rows,
-            passes=report.passes + fit.passes,
-            counts=report.counts + fit.counts,
-        ),
+        inducing=report,
         objective=None,
         learned=None if model.learned is None else replace(model.learned, message=""),
     )

@@ -69,13 +69,11 @@ def _average(likelihood: Any, part: Part, route: str, z: Array) -> Array:
     With one latent function and given the variance, the logarithm is a smooth function of the mean: with many draws it
     is evaluated on a grid and interpolated by cubic splines, at an error below 1e-5.
     """
-    mean, cov = part.mean, part.cov
-    if mean.ndim == 3:
-        L = likelihood.log_classes(mean + np.einsum("ncd,sd->nsc", symmetric_root(cov), z))
-    elif route == "monte_carlo":
-        L = likelihood.log_classes(mean + np.sqrt(cov)[:, None] * z)
+    mean = part.mean
+    if mean.ndim == 3 or route == "monte_carlo":
+        L = likelihood.log_classes(class_draws([part], [z]))
     else:
-        L = _many(likelihood, mean, cov, route)
+        L = _many(likelihood, mean, part.cov, route)
     return logsumexp(L, axis=1, b=part.weight[:, None])
 
 
@@ -117,13 +115,8 @@ def link_interval(likelihood: Any, parts: Sequence[Part], level: float) -> tuple
 
     The link increases, so quantiles of the probability are the link of quantiles of f: exact.
     """
-    parts, tails = one_function(parts), (0.5 - 0.5 * level, 0.5 + 0.5 * level)
-    if len(parts) == 1 and len(parts[0].weight) == 1:
-        mean, std = parts[0].mean[:, 0], np.sqrt(parts[0].cov)
-        low, high = (likelihood.link(mean + ndtri(tail) * std) for tail in tails)
-        return low, high
     means, stds = joined(parts)
-    weight = np.concatenate([part.weight for part in parts])
+    weight, tails = np.concatenate([part.weight for part in parts]), (0.5 - 0.5 * level, 0.5 + 0.5 * level)
     low, high = (likelihood.link(mixture_quantile(means, stds, weight, tail)) for tail in tails)
     return low, high
 
@@ -151,6 +144,8 @@ def mixture_quantile(means: Array, stds: Array, weight: Array, level: float) -> 
 
     Newton's method on the distribution function, with a shrinking bracket.
     """
+    if means.shape[1] == 1:
+        return means[:, 0] + ndtri(level) * stds[:, 0]
     centre = means @ weight
     total = np.sqrt(((means - centre[:, None]) ** 2 + stds**2) @ weight)
     # Very narrow parts would make the function step-like; a thousandth of the total deviation is negligible.

@@ -28,6 +28,7 @@ from gpclass.core.protocols import (
 from gpclass.core.registry import stored
 from gpclass.inference import EP, VI, Dirichlet
 from gpclass.inference.dirichlet import DEFAULT
+from gpclass.inference.variational import response
 from gpclass.kernels import CompoundKernel, move
 from gpclass.likelihoods import MultiProbit, Probit, Softmax
 from gpclass.priors import DensePrior
@@ -37,6 +38,9 @@ from gpclass.validation import some_of_each, take
 SITES_SHARE = 0.1  # tolerance of the sites, as a fraction of the error that changes the evidence by ``tol``
 # The caller rejects points at which numbers overflow, so no warning is needed.
 BEYOND: dict[str, Any] = {"over": "ignore", "invalid": "ignore", "divide": "ignore"}
+LEAST = -700.0  # lower bound on log probabilities
+# From pure noise to certain labels. The score changes little within a factor of three.
+EPSILONS = (0.3, 0.1, 0.03, DEFAULT, 0.003, 0.001, 0.0003, 0.0001)
 
 
 @stored
@@ -113,8 +117,8 @@ class Problem:
         """The kernel of each class, or the one kernel."""
         return list(self.kernel.kernels) if isinstance(self.kernel, CompoundKernel) else [self.kernel]
 
-    def prior(self, *, last: bool = False) -> Prior:
-        """Return the prior with its own buffers; ``last`` is for a posterior that needs no gradient."""
+    def prior(self) -> Prior:
+        """Return the prior with its own buffers."""
         if self.y.ndim == 1:
             if self.Z is None:
                 return DensePrior(self.kernel, self.X)
@@ -134,7 +138,7 @@ class Problem:
         # With hard labels the sites of a row differ in precision only in its own class.
         hard = bool((np.count_nonzero(self.y, axis=1) == 1).all())
         shared = self.closed and len(kernels) == 1 and hard
-        return DensePrior(kernels, self.X, n_classes, shared=shared, single=last)
+        return DensePrior(kernels, self.X, n_classes, shared=shared)
 
     @np.errstate(**BEYOND)
     def infer(self, prior: Prior, init: AnySites | None) -> Result:
@@ -154,14 +158,9 @@ class Problem:
             likelihood = likelihood.with_theta(other.likelihood.theta)
         if needs_eps(self) and known is not None:
             method = replace(method, eps=known)  # type: ignore[type-var]
-        return replace(
-            self,
-            kernel=other.kernel,
-            likelihood=likelihood,
-            inference=method,
-            hyperprior=other.hyperprior,
-            Z=self.Z if other.Z is None else other.Z,
-        )
+        Z = self.Z if other.Z is None else other.Z
+        found = replace(self, kernel=other.kernel, hyperprior=other.hyperprior, Z=Z)
+        return replace(found, likelihood=likelihood, inference=method)
 
     def with_tol(self, tol: float) -> Problem:
         """Return the problem with inference as accurate as a search to ``tol`` nats needs.
@@ -253,21 +252,21 @@ class SiteObjective:
         This is the case at a theta where a site precision was negative, and was set to zero: see `Result`.
         """
         steps = DIFFERENCE * np.eye(len(theta))
-        ends = [
-            [self.evaluate(theta + sign * e, sites, gradient=False).evidence for sign in (1.0, -1.0)]
-            for e in steps
-        ]
-        return np.array([(up - down) / (2.0 * DIFFERENCE) for up, down in ends])
+
+        def value(theta: Array) -> float:
+            return self.evaluate(theta, sites, gradient=False).evidence
+
+        return np.array([value(theta + e) - value(theta - e) for e in steps]) / (2.0 * DIFFERENCE)
 
 
-def pose_classes(problem: Problem, labels: Array) -> Problem:
-    """Return the problem in the form that inference uses, for label weights of shape (n, C).
+def pose_classes(problem: Problem) -> Problem:
+    """Return the problem in the form that inference uses.
 
     With the multinomial probit a data point of weight k appears k times, because copies have independent noise.
     """
-    problem = replace(problem, y=labels, weight=None)
     if not problem.margins:
         return problem
+    labels = problem.y
     rows, codes = np.nonzero(labels)
     counts = labels[rows, codes]
     if (counts != np.round(counts)).any():
@@ -281,3 +280,61 @@ def pose_classes(problem: Problem, labels: Array) -> Problem:
         return problem
     first = np.searchsorted(rows, np.arange(len(labels)))
     return replace(problem, X=take(problem.X, rows), y=np.eye(labels.shape[1])[codes], first=first)
+
+
+# -------------------------------------------------------------- leave-one-out scores, and eps
+
+
+def left_out(problem: Problem, result: Any) -> tuple[Array, Array]:
+    """Return mean and (co)variance of the latent values of each data point from the other data points."""
+    q = result.conditioned
+    softmax = isinstance(problem.inference, VI) and not problem.elementwise
+    moved = [response(problem.y, q.alpha, result.sites.tau)] if softmax else []
+    mean, cov = q.left_out(np.maximum(problem.counts, 1.0), *moved)
+    return (mean if result.offset is None else mean + result.offset), cov
+
+
+def dirichlet_scores(problem: Problem, prior: Prior, method: Inference) -> Array:
+    """Return the log probability of the labels of each row, from the other rows, by Dirichlet classification."""
+    mean, cov = left_out(problem, method(prior, problem.likelihood, problem.y))
+    log_p = np.maximum(problem.likelihood.log_predict(mean, cov), LEAST)
+    return np.asarray((problem.y * log_p).sum(axis=1))
+
+
+def with_eps(problem: Problem, eps: float | None = None) -> Problem:
+    """Return the problem with this or the best eps, if it is Dirichlet classification without one."""
+    if not needs_eps(problem):
+        return problem
+    method: Any = problem.inference
+    return replace(problem, inference=replace(method, eps=eps or choose_eps(problem)))
+
+
+def choose_eps(problem: Problem) -> float:
+    """Return the eps of `EPSILONS` with the best leave-one-out score at the problem's hyperparameters.
+
+    The evidence cannot choose it, because the targets depend on it. The search climbs from the default, because the
+    score has one maximum in practice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gpclass.kernels import RBF
+    >>> from gpclass.inference import Dirichlet
+    >>> from gpclass.likelihoods import Softmax
+    >>> from gpclass.learning.problem import Problem
+    >>> X = np.linspace(0.0, 1.0, 30)[:, None]
+    >>> certain, noisy = X[:, 0] > 0.5, np.arange(30) % 3 == 0
+    >>> model = None, 9.0 * RBF(0.5), Softmax(), Dirichlet()
+    >>> [choose_eps(Problem(X, np.eye(2)[y.astype(int)], *model)) for y in (certain, noisy)]
+    [0.0001, 0.3]
+    """
+    prior, scores = problem.prior(), dict[int, float]()
+    best = EPSILONS.index(DEFAULT)
+    while True:
+        near = range(max(best - 1, 0), min(best + 2, len(EPSILONS)))
+        for k in near:
+            if k not in scores:
+                scores[k] = float(dirichlet_scores(problem, prior, Dirichlet(EPSILONS[k])).sum())
+        last, best = best, max(near, key=scores.__getitem__)
+        if best == last:
+            return EPSILONS[best]

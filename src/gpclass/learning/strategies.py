@@ -19,9 +19,8 @@ from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.combine import Combined, fit_combined
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.ladder import State, learn, rungs
-from gpclass.learning.loo import LEAST, left_out, with_eps
-from gpclass.learning.maximise import CLEARLY, Learned, Plan, attempt, is_clear
-from gpclass.learning.problem import Problem, pose_classes
+from gpclass.learning.maximise import CLEARLY, Learned, Plan, is_clear
+from gpclass.learning.problem import LEAST, Problem, left_out, pose_classes, with_eps
 from gpclass.sparse.settings import Inducing
 from gpclass.sparse.settings import choose as choose_inputs
 
@@ -60,76 +59,71 @@ class Case:
 
 
 # Why a case is not possible, and the options of all such cases.
-RULES: tuple[tuple[str, Mapping[str, tuple[str, ...]]], ...] = (
-    (
-        "Dirichlet classification has the softmax likelihood, for two classes as well: leave likelihood at its "
-        "default, or give likelihood='softmax'",
-        {"method": ("dirichlet",), "likelihood": ("two classes", "multiprobit")},
-    ),
-    (
-        "Dirichlet classification has its own targets for all classes together: use multi_class='joint'",
-        {"method": ("dirichlet",), "combine": ("one_vs_rest", "one_vs_one")},
-    ),
-    (
-        "Dirichlet classification learns its hyperparameters or keeps them: use hyperparameters='learn'",
-        {"method": ("dirichlet",), "hyperparameters": ("sample",)},
-    ),
-    (
-        "EP of three classes or more in one model needs likelihood='multiprobit' (or 'probit'): softmax has no "
-        "closed tilted moments",
-        {"method": ("ep",), "likelihood": ("softmax",)},
-    ),
-    (
-        "Sampled hyperparameters need inference='mcmc' or an approximation, not rejection",
-        {"method": ("rejection",), "hyperparameters": ("sample",)},
-    ),
-    (
-        "Hyperparameters are sampled for two classes at a time: use multi_class='one_vs_rest'",
-        {"hyperparameters": ("sample",), "likelihood": SEVERAL},
-    ),
-    (
-        "Sampling needs one kernel for all classes, not a CompoundKernel",
-        {"method": SAMPLING, "kernel": ("per class",)},
-    ),
-    (
-        "Sampling f needs all rows in memory: use an approximation, or inducing=None",
-        {"method": SAMPLING, "rows": ("inducing", "passes")},
-    ),
-    (
-        "Sampling the hyperparameters needs all rows in memory: use hyperparameters='learn', or inducing=None",
-        {"hyperparameters": ("sample",), "rows": ("inducing", "passes")},
-    ),
-    (
-        "Passes over rows that are not in memory need inference='vi' or 'dirichlet'",
-        {"method": ("laplace", "ep", "custom"), "rows": ("passes",)},
-    ),
-    (
-        "Inducing inputs for three classes or more in one model need inference='vi' or 'dirichlet': use one, or "
-        "multi_class='one_vs_rest'",
-        {"method": ("laplace", "ep", "custom"), "rows": ("inducing",), "likelihood": SEVERAL},
-    ),
-    (
-        "The multinomial probit has no form with inducing inputs: use likelihood='softmax' (or 'logit'), or "
-        "multi_class='one_vs_rest'",
-        {"likelihood": ("multiprobit",), "rows": ("inducing", "passes")},
-    ),
-    (
-        "Inducing inputs need one kernel for all classes: give one kernel, or use inducing=None",
-        {"kernel": ("per class",), "rows": ("inducing", "passes")},
-    ),
-    (
-        "Inducing inputs need rows of numbers: use inducing=None for structured inputs",
-        {"inputs": ("structured",), "rows": ("inducing", "passes")},
-    ),
-    (
-        "Rows that are not in memory are fitted in one model: use multi_class='joint'",
-        {"combine": ("one_vs_rest", "one_vs_one"), "rows": ("passes",)},
-    ),
-    (
-        "A likelihood with a latent function for each class needs multi_class='joint'",
-        {"combine": ("one_vs_rest", "one_vs_one"), "likelihood": SEVERAL},
-    ),
-)
+RULES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "Dirichlet classification has the softmax likelihood, for two classes as well: leave likelihood at its "
+    "default, or give likelihood='softmax'": {
+        "method": ("dirichlet",),
+        "likelihood": ("two classes", "multiprobit"),
+    },
+    "Dirichlet classification has its own targets for all classes together: use multi_class='joint'": {
+        "method": ("dirichlet",),
+        "combine": ("one_vs_rest", "one_vs_one"),
+    },
+    "Dirichlet classification learns its hyperparameters or keeps them: use hyperparameters='learn'": {
+        "method": ("dirichlet",),
+        "hyperparameters": ("sample",),
+    },
+    "EP of three classes or more in one model needs likelihood='multiprobit' (or 'probit'): softmax has no "
+    "closed tilted moments": {"method": ("ep",), "likelihood": ("softmax",)},
+    "Sampled hyperparameters need inference='mcmc' or an approximation, not rejection": {
+        "method": ("rejection",),
+        "hyperparameters": ("sample",),
+    },
+    "Hyperparameters are sampled for two classes at a time: use multi_class='one_vs_rest'": {
+        "hyperparameters": ("sample",),
+        "likelihood": SEVERAL,
+    },
+    "Sampling needs one kernel for all classes, not a CompoundKernel": {
+        "method": SAMPLING,
+        "kernel": ("per class",),
+    },
+    "Sampling f needs all rows in memory: use an approximation, or inducing=None": {
+        "method": SAMPLING,
+        "rows": ("inducing", "passes"),
+    },
+    "Sampling the hyperparameters needs all rows in memory: use hyperparameters='learn', or inducing=None": {
+        "hyperparameters": ("sample",),
+        "rows": ("inducing", "passes"),
+    },
+    "Passes over rows that are not in memory need inference='vi' or 'dirichlet'": {
+        "method": ("laplace", "ep", "custom"),
+        "rows": ("passes",),
+    },
+    "Inducing inputs for three classes or more in one model need inference='vi' or 'dirichlet': use one, or "
+    "multi_class='one_vs_rest'": {
+        "method": ("laplace", "ep", "custom"),
+        "rows": ("inducing",),
+        "likelihood": SEVERAL,
+    },
+    "The multinomial probit has no form with inducing inputs: use likelihood='softmax' (or 'logit'), or "
+    "multi_class='one_vs_rest'": {"likelihood": ("multiprobit",), "rows": ("inducing", "passes")},
+    "Inducing inputs need one kernel for all classes: give one kernel, or use inducing=None": {
+        "kernel": ("per class",),
+        "rows": ("inducing", "passes"),
+    },
+    "Inducing inputs need rows of numbers: use inducing=None for structured inputs": {
+        "inputs": ("structured",),
+        "rows": ("inducing", "passes"),
+    },
+    "Rows that are not in memory are fitted in one model: use multi_class='joint'": {
+        "combine": ("one_vs_rest", "one_vs_one"),
+        "rows": ("passes",),
+    },
+    "A likelihood with a latent function for each class needs multi_class='joint'": {
+        "combine": ("one_vs_rest", "one_vs_one"),
+        "likelihood": SEVERAL,
+    },
+}
 
 
 def refusal(case: Case) -> str | None:
@@ -142,7 +136,7 @@ def refusal(case: Case) -> str | None:
     >>> refusal(Case("vi", "softmax", rows="passes")) is None
     True
     """
-    refused = (why for why, when in RULES if all(getattr(case, name) in when[name] for name in when))
+    refused = (why for why, when in RULES.items() if all(getattr(case, name) in when[name] for name in when))
     return next(refused, None)
 
 
@@ -151,13 +145,12 @@ def refusal(case: Case) -> str | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """A case with the data and settings that a strategy needs to fit it."""
+    """A case with the data and settings that a strategy needs to fit it; several models have classes as y."""
 
     case: Case
     problem: Problem
     plan: Plan
     n_classes: int
-    labels: Array  # classes by position, (n,), or label weights, (n, C); empty for rows in passes
     seed: int
     settings: Inducing | None = None
     data: Data | None = None  # the rows of a source; None if the problem has them
@@ -177,9 +170,8 @@ class Task:
 
     def unlearned(self) -> Task:
         """Return the task with fixed hyperparameters and low accuracy of inference."""
-        return replace(
-            self, problem=self.problem.with_tol(ROUGH_NATS), plan=replace(self.plan, enabled=False)
-        )
+        plan = replace(self.plan, enabled=False)
+        return replace(self, problem=self.problem.with_tol(ROUGH_NATS), plan=plan)
 
 
 def fit(task: Task) -> Model:
@@ -191,19 +183,16 @@ def fit(task: Task) -> Model:
     if case.strategy == "passes over the rows":
         from gpclass.learning.passes import fit_in_passes
 
-        labels, weight = (task.labels, None) if several else (problem.y, problem.weight)
-        rows = Rows(problem.X, labels, weight) if task.data is None else task.data
+        rows = Rows(problem.X, problem.y, problem.weight) if task.data is None else task.data
         return fit_in_passes(problem, rows, task.n_classes if several else 1, plan, settings, seed=seed)
     if case.strategy == "sites with inducing inputs":
         return fit_by_sites(problem, plan, settings, seed=seed)
     if case.strategy.startswith("sampling"):
         from gpclass.learning.draws import fit_by_sampling, fit_by_sampling_theta
 
-        if several:
-            problem = replace(problem, y=task.labels, weight=None)
         sample = fit_by_sampling_theta if case.hyperparameters == "sample" else fit_by_sampling
         return sample(problem, plan, seed=seed)
-    problem = pose_classes(problem, task.labels) if several else problem
+    problem = pose_classes(problem)
     init = task.init if task.init is not None and task.init.nu.shape == problem.latent_shape else None
     return fit_by_sites(problem, plan, init=init, seed=seed, first=task.first)
 
@@ -238,10 +227,12 @@ def fit_by_sites(
     if learned is not None:
         init = learned.warm if len(some.X) == len(problem.X) else None
         learned = replace(learned, warm=None)
-    # If the last inference is interrupted, it is run again.
-    fit = partial(_inferred, problem, init)
-    model, learned = attempt(fit, learned)
-    return replace(fit() if model is None else model, learned=learned)
+    try:
+        return replace(_inferred(problem, init), learned=learned)
+    except KeyboardInterrupt:  # of the last inference, which is run again
+        if learned is None:
+            raise
+        return replace(_inferred(problem, init), learned=learned.stopped())
 
 
 def _with_inputs(settings: Any, X: Any, rng: np.random.Generator, problem: Problem) -> Problem:
@@ -252,7 +243,7 @@ def _with_inputs(settings: Any, X: Any, rng: np.random.Generator, problem: Probl
 
 def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
     """Return the model at the hyperparameters of the problem."""
-    prior = problem.prior(last=True)
+    prior = problem.prior()
     result = problem.infer(prior, init)
     loo = problem.likelihood.log_predict(*left_out(problem, result))
     posterior: Any = prior.posterior(result.conditioned)
@@ -286,7 +277,7 @@ def fit_best(pose: Sequence[Pose], rows: Any) -> Model:
 
     def gains(one: FittedModel, other: FittedModel) -> Array:
         one_loo, other_loo = (np.maximum(np.asarray(model.loo), LEAST) for model in (one, other))
-        return np.asarray((task.labels * (one_loo - other_loo)).sum(axis=1))
+        return np.asarray((task.problem.y * (one_loo - other_loo)).sum(axis=1))
 
     try:
         rival: Any = first if few is rows else fit(fast(few).like(first).unlearned())
@@ -301,17 +292,12 @@ def fit_best(pose: Sequence[Pose], rows: Any) -> Model:
             f"leave-one-out score of {task.case.method} per row: {gain.mean():+.4f}, "
             f"{task.case.method if better else first.problem.inference.name} is kept"
         )
-        if better and few is not rows:
-            second = fit(slow(rows).like(second))
+        if better:
+            return second if few is rows else fit(slow(rows).like(second))
+        if not second.interrupted:
+            return first
     except KeyboardInterrupt:
-        return _kept(first, task)
-    if better:
-        return second
-    return _kept(first, task) if second.interrupted else first
-
-
-def _kept(model: FittedModel, task: Task) -> FittedModel:
-    """Return the model of the fast method after the slow one was interrupted."""
+        pass
     message = f"Learning was interrupted while {task.case.method} was tried: the other method is kept."
-    learned = model.learned or Learned(model.problem.theta, -np.inf)
-    return replace(model, learned=replace(learned, message=message, interrupted=True))
+    learned = first.learned or Learned(first.problem.theta, -np.inf)
+    return replace(first, learned=replace(learned, message=message, interrupted=True))

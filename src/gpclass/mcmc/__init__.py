@@ -7,13 +7,12 @@ A sampler is a frozen record of settings with pure functions: ``init(target, f)`
 
 from __future__ import annotations
 
-from gpclass.mcmc.chains import Chains, Diagnostics
+from gpclass.mcmc.chains import Chains, ChainState, Diagnostics, Draw, Sampler
 from gpclass.mcmc.elliptical import EllipticalSlice
 from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import PseudoMarginal
 from gpclass.mcmc.metropolis import BlockMetropolis
 from gpclass.mcmc.run import MCMC, sample
-from gpclass.mcmc.sampler import ChainState, Draw, Sampler
 
 __all__ = [
     "HMC",

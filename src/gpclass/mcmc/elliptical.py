@@ -16,7 +16,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array, Inference
 from gpclass.inference import EP
-from gpclass.mcmc.sampler import ChainState, Sampler
+from gpclass.mcmc.chains import ChainState, Sampler
 from gpclass.posteriors.target import Target
 
 # The sequence of angles that a bracket proposes does not depend on the target; only acceptance does. So the next
@@ -53,22 +53,19 @@ def slice_both(target: Target, D: Array, r: Array, rng: np.random.Generator) -> 
 
     The second is left out if q is the prior.
     """
-    D, r = slice_step(target, D, r, 1.0, rng, wide=False)
-    return (D, r) if target.sites is None else slice_step(target, D, r, 1.0, rng, wide=True)
+    D, r = _slice(target, D, r, rng, wide=False)
+    return (D, r) if target.sites is None else _slice(target, D, r, rng, wide=True)
 
 
-def slice_step(
-    target: Target, D: Array, r: Array, b: float, rng: np.random.Generator, *, wide: bool
+def _slice(
+    target: Target, D: Array, r: Array, rng: np.random.Generator, *, wide: bool
 ) -> tuple[Array, Array]:
-    """Move every row of D once under q(f) exp(b r(f)), along an ellipse of q or (``wide``) of the prior.
-
-    Returns the rows and their r.
-    """
+    """Move every row of D, and its remainder, once along an ellipse of q or (``wide``) of the prior."""
     centre = -target.mean if wide else np.zeros_like(target.mean)
 
     def log_factor(D: Array, r: Array) -> Array:
-        """Return the log ratio of the target density to the Gaussian whose ellipses are used."""
-        return b * r + target.log_sites(D) if wide else b * r
+        """Return the log ratio of the posterior to the Gaussian whose ellipses are used."""
+        return r + target.log_sites(D) if wide else r
 
     start = D - centre
     other = target.shifts(target.normals(len(D), rng), prior=wide)

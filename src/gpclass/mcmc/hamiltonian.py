@@ -19,7 +19,7 @@ import numpy as np
 from gpclass.core.checks import check_numbers
 from gpclass.core.protocols import Array, Inference
 from gpclass.inference import EP
-from gpclass.mcmc.sampler import ChainState, Draw, Sampler
+from gpclass.mcmc.chains import ChainState, Draw, Sampler
 from gpclass.posteriors.target import Target
 
 MAX_STEP = 0.45 * np.pi  # just below a quarter turn, after which z is independent of its start

@@ -22,9 +22,8 @@ import numpy as np
 from gpclass.core.checks import check_integers
 from gpclass.core.protocols import AnySites, Array, Sites
 from gpclass.core.registry import stored
-from gpclass.mcmc.chains import Weighted
+from gpclass.mcmc.chains import ChainState, Draw, Weighted
 from gpclass.mcmc.elliptical import slice_both
-from gpclass.mcmc.sampler import ChainState, Draw
 from gpclass.posteriors.target import Target
 from gpclass.priors import NotPositiveError
 

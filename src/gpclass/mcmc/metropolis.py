@@ -20,7 +20,7 @@ from scipy.linalg import cho_solve
 
 from gpclass.core.checks import check_integers, check_numbers
 from gpclass.core.protocols import Array, Index
-from gpclass.mcmc.sampler import ChainState, Draw, Sampler
+from gpclass.mcmc.chains import ChainState, Draw, Sampler
 from gpclass.posteriors.target import Target
 
 MIN_ACCEPT, MAX_ACCEPT = 0.28, 0.45  # the block size is kept if the acceptance rate is between these

@@ -13,10 +13,9 @@ from gpclass.core.checks import check_integers
 from gpclass.core.protocols import Inference
 from gpclass.core.registry import Method
 from gpclass.inference import EP
-from gpclass.mcmc.chains import Chains
+from gpclass.mcmc.chains import Chains, Draw, Sampler
 from gpclass.mcmc.hamiltonian import HMC
 from gpclass.mcmc.hyper import PseudoMarginal
-from gpclass.mcmc.sampler import Draw, Sampler
 
 MIN_DRAWS = 4  # minimum number of draws of each chain that are kept after an interruption
 

@@ -6,7 +6,7 @@ a classifier from registered classes.
 
 from __future__ import annotations
 
-from gpclass.persistence.container import ModelFileError
+from gpclass.persistence.codec import ModelFileError
 from gpclass.persistence.files import load, load_with_extra, save
 
 __all__ = ["ModelFileError", "load", "load_with_extra", "save"]

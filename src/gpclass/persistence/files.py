@@ -15,8 +15,7 @@ import gpclass.learning.passes  # noqa: F401  model files may hold the records o
 from gpclass import tables
 from gpclass.estimator import FEATURES, RESULTS, GaussianProcessClassifier
 from gpclass.parameters import check_parameters
-from gpclass.persistence.codec import Decoder, Encoder
-from gpclass.persistence.container import ModelFileError, reading, write
+from gpclass.persistence.codec import Decoder, Encoder, ModelFileError, reading, write
 
 VERSION = 5  # version of the format
 

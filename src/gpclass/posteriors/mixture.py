@@ -17,8 +17,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import pivoted_root
-from gpclass.core.memory import require_memory
+from gpclass.core.linalg import pivoted_root, require_memory
 from gpclass.core.protocols import Array, Inputs
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix

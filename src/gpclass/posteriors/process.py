@@ -24,8 +24,15 @@ from typing import Any
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel
 
-from gpclass.core.linalg import drop_tiny, matmul, matmul_transposed, matvec, single, times_lower_transposed
-from gpclass.core.memory import require_memory
+from gpclass.core.linalg import (
+    drop_tiny,
+    matmul,
+    matmul_transposed,
+    matvec,
+    require_memory,
+    single,
+    times_lower_transposed,
+)
 from gpclass.core.protocols import Array, Inputs, Part
 from gpclass.core.registry import stored
 from gpclass.kernels import diag, matrix
@@ -144,7 +151,6 @@ class GaussianProcess(Process):
     """Latent functions with a Gaussian posterior; ``alpha`` of shape (n,) is one function, (n, C) are C of them.
 
     There is one kernel for all functions or one for each. The prior means ``offset`` are zero if they are None.
-    ``root`` and ``factors`` may be in single precision.
     """
 
     kernels: tuple[Kernel, ...]
@@ -219,11 +225,14 @@ class GaussianProcess(Process):
         """
         Ks = [matrix(kernel, X, self.inputs) for kernel in self.kernels]
         mean = self._mean(Ks)
-        own = [
-            matmul_transposed(single(K) if F.dtype == np.float32 else K, F)
-            for F, K in zip(self.factors, cycle(Ks), strict=False)
-        ]
-        common = [] if self.root is None else [self._common(K) for K in Ks]
+        own = [matmul_transposed(K, F) for F, K in zip(self.factors, cycle(Ks), strict=False)]
+        common, root = [], self.root
+        if root is not None:  # rows Tᵀ k for coupled functions, else T k, in the memory of K
+            left = (
+                Ks if root.dtype == float else map(single, Ks)
+            )  # draws of effects have it in single precision
+            times = matmul if self.coupled else times_lower_transposed
+            common = [drop_tiny(times(K, root)) for K in left]
         base = [prior(kernel, X) for kernel in self.kernels]
         if common and not self.coupled:
             base = [whole - product(W, W) for whole, W in zip(base, common, strict=True)]
@@ -234,17 +243,6 @@ class GaussianProcess(Process):
                 yield rest - product(own[c], common[c % len(Ks)] if self.coupled else own[c]) if own else rest
 
         return mean.reshape(len(X), -1, *shape), covariances(), own
-
-    def _common(self, K: Array) -> Array:
-        """Return rows T k for rows k, or Tᵀ k for coupled functions.
-
-        They are in the precision of T, and in the memory of K if that is double.
-        """
-        root: Any = self.root
-        if self.coupled:
-            return matmul(K, root)
-        K = single(K) if root.dtype == np.float32 else K
-        return drop_tiny(times_lower_transposed(K, root))
 
     def marginals(self, X: Inputs, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Return the means (n, S, *shape) and the (co)variances of the latent values at each row."""

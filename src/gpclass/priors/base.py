@@ -156,21 +156,19 @@ class Conditioned(ABC):
     def var(self) -> Array:
         """The marginal variances of q at the data, or the C x C covariances of coupled latent values."""
 
-    def find_mean(self, sites: AnySites, multiply: Callable[[Array], Array], steps: int = 1) -> None:
+    def find_mean(self, sites: AnySites, multiply: Callable[[Array], Array]) -> None:
         """Set alpha = (I + W K)⁻¹ nu and the mean K alpha; ``multiply`` is v → K v.
 
-        nu can be many times larger than alpha. Then rounding leaves a residual, which iterative refinement removes; in
-        double precision one step is enough.
+        nu can be many times larger than alpha. Then rounding leaves a residual, which one step of iterative refinement
+        removes.
         """
         nu = sites.nu
         self.alpha = self.reduce(nu)
-        for _ in range(steps):
-            self.mean = multiply(self.alpha)
-            residual = nu - self.alpha - sites.times(self.mean)
-            if np.abs(residual).max(initial=0.0) <= REFINED * np.abs(self.alpha).max(initial=0.0):
-                return
-            self.alpha = self.alpha + self.reduce(residual)
         self.mean = multiply(self.alpha)
+        residual = nu - self.alpha - sites.times(self.mean)
+        if np.abs(residual).max(initial=0.0) > REFINED * np.abs(self.alpha).max(initial=0.0):
+            self.alpha = self.alpha + self.reduce(residual)
+            self.mean = multiply(self.alpha)
 
     def respond(self, dtau: Array) -> Array:
         """Return the first-order change of the variances with the precisions, -(Σ∘Σ) dtau."""
@@ -179,23 +177,22 @@ class Conditioned(ABC):
     def left_out(self, copies: Array) -> tuple[Array, Array]:
         """Return mean and (co)variance of the latent values of each data point without one copy of its site."""
         if self.mean.ndim == 1:
-            return cavity(self, copies)
-        mean, var = cavity(self, copies[:, None])
+            return self.cavity(copies)
+        mean, var = self.cavity(copies[:, None])
         return mean, var[:, :, None] * np.eye(var.shape[1])
 
+    def cavity(self, copies: Array) -> tuple[Array, Array]:
+        """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site."""
+        return cavity(self.mean, self.var, self.alpha, self.inverse_diagonal, copies)
 
-def cavity(q: Conditioned, copies: Array) -> tuple[Array, Array]:
-    """Return mean and variance of each marginal of q without one of ``copies`` equal shares of its site.
+
+def cavity(
+    mean: Array, var: Array, alpha: Array, inverse_diagonal: Array, copies: Array
+) -> tuple[Array, Array]:
+    """Return mean and variance without one of ``copies`` equal shares of a site.
 
     1/v_c = 1/v - tau/c, and tau v = 1 - [B⁻¹]_ii, so v_c = v c / (c - 1 + [B⁻¹]_ii) without cancellation; the share
     alpha/c of alpha = nu - tau m is removed, so m_c = m - v_c alpha / c.
     """
-    return remove_share(q.mean, q.var, q.alpha, q.inverse_diagonal, copies)
-
-
-def remove_share(
-    mean: Array, var: Array, alpha: Array, inverse_diagonal: Array, copies: Array
-) -> tuple[Array, Array]:
-    """Return mean and variance without one share of a site, given alpha = nu - tau m and 1 - tau v."""
     var = var * copies / (copies - 1.0 + inverse_diagonal)
     return mean - var * alpha / copies, var

@@ -43,12 +43,8 @@ class CoupledConditioned(Conditioned):
     def __init__(self, prior: Any, sites: CoupledSites, *, keep: bool = False) -> None:
         floor = FLATTEST / np.maximum(prior.variances(), 1.0)
         self.sites = CoupledSites(sites.nu, np.maximum(sites.a, floor))
-        self.multiply, self.a, self.V, self.L = (
-            prior.multiply,
-            self.sites.a,
-            prior.space[:-1],
-            prior.space[-1],
-        )
+        self.multiply, self.a = prior.multiply, self.sites.a
+        self.V, self.L = prior.space[:-1], prior.space[-1]
         self.half_logdet = -0.5 * float(np.log(self.a.sum(axis=1)).sum())
         for c, (s, E) in enumerate(zip(np.sqrt(self.a.T), self.V, strict=True)):
             form_B(prior.Ks[c % len(prior.Ks)], s, E)

@@ -15,24 +15,31 @@ from typing import Any, Self
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import cholesky, clear_upper, matmul_transposed, matvec, multiply, row_tiles
-from gpclass.core.memory import require_memory
+from gpclass.core.linalg import (
+    cholesky,
+    clear_upper,
+    matmul_transposed,
+    matvec,
+    multiply,
+    require_memory,
+    row_tiles,
+)
 from gpclass.core.protocols import Adjoint, AnySites, Array, Inputs
 from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.process import GaussianProcess
 from gpclass.priors.base import NotPositiveError, Prior, not_finite
 from gpclass.priors.coupled import CoupledConditioned
-from gpclass.priors.independent import IndependentConditioned, SeveralConditioned, columns
-from gpclass.priors.shared import SharedConditioned
+from gpclass.priors.independent import (
+    IndependentConditioned,
+    SeveralConditioned,
+    SharedConditioned,
+    columns,
+)
 
 ORDER = 400  # order of the matrix that the low-rank preconditioner factors: rank times functions
 LOW_RANK_STEPS = 120  # maximum number of steps with the low-rank preconditioner; more cost a factorisation
 # A factorisation costs about FACTOR (2 C + 1) n³ operations, the low-rank preconditioner ORDER² n + ORDER³ / 3.
 FACTOR = 0.25
-SINGLE_FROM = 8000  # number of rows from which a posterior is in single precision, if accurate enough
-# The error of factoring A = K + D is about 6e-8 |A|, and |A| is hardly above the trace of K. The noise variances D
-# are above one, so that with this trace their relative error is below 0.03.
-SINGLE_TRACE = 5e5
 
 
 class DensePrior(Prior):
@@ -49,8 +56,6 @@ class DensePrior(Prior):
     shared : bool
         Whether all sites will be `Sites` in which the precisions of a row are equal in all functions but one. One
         factorisation is then enough for all functions, in two n x n matrices besides K instead of n_functions + 1.
-    single : bool
-        Whether ``shared`` may be in single precision if there are many rows: for a posterior without a gradient.
 
     Examples
     --------
@@ -67,31 +72,22 @@ class DensePrior(Prior):
     """
 
     def __init__(
-        self,
-        kernel: Any,
-        X: Inputs,
-        n_functions: int | None = None,
-        *,
-        shared: bool = False,
-        single: bool = False,
+        self, kernel: Any, X: Inputs, n_functions: int | None = None, *, shared: bool = False
     ) -> None:
         kernels, n = list(kernel) if isinstance(kernel, Sequence) else [kernel], len(X)
         if shared and len(kernels) > 1:
             raise ValueError(
                 f"One factorisation for all functions needs one kernel, not {len(kernels)}: use shared=False."
             )
-        many = shared and n >= SINGLE_FROM
-        single = single and many and float(diag(kernels[0], X).sum()) < SINGLE_TRACE
         self.X, self.shape, self._shared = X, (n,) if n_functions is None else (n, n_functions), shared
         work = 2 if shared else (n_functions or 0) + 1
         # Several functions also need memory for the adjoint and for products.
         spare = 0.1 if shared or n_functions is None else 2.0
-        require_memory(n, (len(kernels) + work + spare) * (0.5 if single else 1.0))
-        dtype = np.float32 if single else np.float64
-        self.Ks = list(np.empty((len(kernels), n, n), dtype))  # only the lower triangles are valid
+        require_memory(n, len(kernels) + work + spare)
+        self.Ks = list(np.empty((len(kernels), n, n)))  # only the lower triangles are valid
         self.K: Array = self.Ks[0]
         # One array, because the allocator would not return smaller ones to the system.
-        self.space: Array = np.zeros((work, n, n), dtype)
+        self.space: Array = np.zeros((work, n, n))
         self._last: Any = None  # the posterior whose factors are in the work space
         self._fill(kernels)
 

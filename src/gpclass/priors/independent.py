@@ -6,15 +6,16 @@ prior, which the factors of later sites overwrite.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpclass.core.linalg import cholesky, clear_upper, invert_factor, matvec, multiply, row_tiles
+from gpclass.core.linalg import cholesky, clear_upper, invert_factor, matvec, mirror, multiply, row_tiles
 from gpclass.core.protocols import Array, Index, Sites
-from gpclass.priors.base import Conditioned, remove_share
+from gpclass.priors.base import Conditioned, cavity
 
 ROUNDING = 1e-16
 TINY = 1e-7  # (1 - [B⁻¹]_ii) / tau_i is inaccurate for smaller tau_i K_ii
@@ -153,26 +154,30 @@ class SeveralConditioned(Conditioned):
             for c, (nu, tau) in enumerate(zip(sites.nu.T, sites.tau.T, strict=True))
         ]
         self.half_logdet = sum(part.half_logdet for part in self.parts)
-        self.alpha = np.stack([part.alpha for part in self.parts], axis=1)
-        self.mean = np.stack([part.mean for part in self.parts], axis=1)
+        self.alpha, self.mean = self._each(lambda part: part.alpha), self._each(lambda part: part.mean)
+
+    def _each(self, get: Callable[..., Array], *tables: Array) -> Array:
+        """Return a result of every function, (n, C), with its columns of the tables as arguments."""
+        columns = (table.T for table in tables)
+        return np.stack([get(*each) for each in zip(self.parts, *columns, strict=True)], axis=1)
 
     def precondition(self, x: Array) -> Array:
         """Return B⁻¹ x."""
-        return np.stack([part.precondition(v) for part, v in zip(self.parts, x.T, strict=True)], axis=1)
+        return self._each(IndependentConditioned.precondition, x)
 
     def reduce(self, v: Array) -> Array:
         """Return (I + T K)⁻¹ v."""
-        return np.stack([part.reduce(each) for part, each in zip(self.parts, v.T, strict=True)], axis=1)
+        return self._each(IndependentConditioned.reduce, v)
 
     @cached_property
     def inverse_diagonal(self) -> Array:
         """The diagonal of B⁻¹."""
-        return np.stack([part.inverse_diagonal for part in self.parts], axis=1)
+        return self._each(lambda part: part.inverse_diagonal)
 
     @cached_property
     def var(self) -> Array:
         """The marginal variances, shape (n, C)."""
-        return np.stack([part.var for part in self.parts], axis=1)
+        return self._each(lambda part: part.var)
 
     def left_out(self, copies: Array, response: Array | None = None) -> tuple[Array, Array]:
         """Return mean and covariance of each data point's latent values without one copy of its site.
@@ -184,7 +189,7 @@ class SeveralConditioned(Conditioned):
             space = np.empty(self.parts[0].B.shape)
             for c, part in enumerate(self.parts):
                 moved = IndependentConditioned(part.K, Sites(part.alpha, response[:, c]), space)
-                mean[:, c], _ = remove_share(part.mean, moved.var, part.alpha, moved.inverse_diagonal, copies)
+                mean[:, c], _ = cavity(part.mean, moved.var, part.alpha, moved.inverse_diagonal, copies)
         return mean, cov
 
     def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
@@ -195,6 +200,116 @@ class SeveralConditioned(Conditioned):
     def roots(self) -> dict[str, Any]:
         """Return the fields of a `GaussianProcess`, in the memory of the factors."""
         return {"factors": tuple(part.root() for part in self.parts)}
+
+
+class SharedConditioned(Conditioned):
+    """q(f) of several functions by one factorisation: sites with one precision per row in all classes but one.
+
+    The sites of row i have the precision b_i in every class except its own, where the precision t_i is larger. With
+    A = K + diag(1 / b) and U_c the columns of I of the rows whose own class is c,
+
+        K + D_c = A - U_c Δ_c U_cᵀ,     Δ = diag(1/b - 1/t) ≥ 0,
+
+    so that R_c = (K + D_c)⁻¹ follows from A⁻¹ and a system of the size of the class (Woodbury):
+
+        M_c = I - Δ_c^½ [A⁻¹]_cc Δ_c^½ = L_c L_cᵀ,     Y_c = L_c⁻¹ Δ_c^½ U_cᵀ A⁻¹,     R_c = A⁻¹ + Y_cᵀ Y_c,
+        log|K + D_c| = log|A| + log|M_c|.
+
+    The eigenvalues of M_c are between b/t and 1. All Y_c together have n rows, and Σ_c R_c = C A⁻¹ + YᵀY: about 3 n³
+    operations for any number of classes, and n³ without the gradient. The work space is two matrices, for A⁻¹ and Y;
+    ``order`` are the rows sorted by their own classes, and rows ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to
+    class c.
+    """
+
+    coupled = False
+
+    def __init__(self, prior: Any, sites: Sites) -> None:
+        tau, (n, C) = sites.tau, sites.tau.shape
+        self.K, self.tau, (self.inverse, self.Y) = prior.K, tau, prior.space
+        own, rows, base = tau.argmax(axis=1), np.arange(n), tau.min(axis=1)
+        rest = tau.copy()
+        rest[rows, own] = base
+        if not (base > 0.0).all() or (rest != base[:, None]).any():
+            raise ValueError(
+                "The precisions of the sites of a row differ in more than one class: use DensePrior(shared=False)."
+            )
+        self.order = np.argsort(own, kind="stable")
+        self.bounds = np.searchsorted(own[self.order], np.arange(C + 1))
+        self.half_logdet = 0.5 * float(np.log(tau).sum()) + C * self._invert_factor()
+        lapack.dlauum(self.inverse.T, lower=0, overwrite_c=1)
+        mirror(self.inverse)
+        self._diagonal, self._summed = self.inverse.diagonal().copy(), False
+        scale = np.sqrt(1.0 / base - 1.0 / tau[rows, own])
+        self.half_logdet += sum(self._fill_Y(c, scale) for c in range(C))
+        self.find_mean(sites, prior.multiply)
+
+    def _invert_factor(self) -> float:
+        """Write T = L⁻¹ for A = L Lᵀ into the memory of A⁻¹, and return ½ log|A|."""
+        np.copyto(self.inverse, self.K)
+        self.inverse.ravel()[:: len(self.K) + 1] += 1.0 / self.tau.min(axis=1)
+        cholesky(self.inverse)
+        half_logdet = float(np.log(self.inverse.diagonal()).sum())
+        invert_factor(self.inverse)
+        return half_logdet
+
+    def _fill_Y(self, c: int, scale: Array) -> float:
+        """Fill Y_c, and return ½ log|M_c|."""
+        rows, Y = self.order[self.bounds[c] : self.bounds[c + 1]], self.of_class(c)
+        if not len(rows):
+            return 0.0
+        np.take(self.inverse, rows, axis=0, out=Y)
+        Y *= scale[rows, None]
+        M = np.take(Y, rows, axis=1)
+        M *= -scale[rows]
+        M.ravel()[:: len(M) + 1] += 1.0
+        cholesky(M)
+        blas.dtrsm(1.0, M.T, Y.T, side=1, lower=0, overwrite_b=1)  # Yᵀ L⁻ᵀ
+        return float(np.log(M.diagonal()).sum())
+
+    def of_class(self, c: int) -> Array:
+        """Return Y_c, the rows of Y that belong to the data points of class c."""
+        return self.Y[self.bounds[c] : self.bounds[c + 1]]
+
+    def reduce(self, v: Array) -> Array:
+        """Return (I + W K)⁻¹ v as R W⁻¹ v, which is more accurate than v - R K v and exists because no site is flat."""
+        v = np.asfortranarray(v / self.tau)
+        out: Array = blas.dsymm(1.0, self.inverse.T, v, lower=1)
+        if self._summed:
+            out += (self._diagonal - self.inverse.diagonal())[:, None] * v
+        for c in range(v.shape[1]):
+            Y = self.of_class(c)
+            if len(Y):
+                out[:, c] += blas.dgemv(1.0, Y.T, matvec(Y, v[:, c]))
+        return out
+
+    @cached_property
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of B⁻¹, [R_c]_ii / tau."""
+        parts = [np.einsum("ij,ij->j", Y, Y) for Y in map(self.of_class, range(self.tau.shape[1]))]
+        return (self._diagonal[:, None] + np.stack(parts, axis=1)) / self.tau
+
+    @property
+    def var(self) -> Array:
+        """The marginal variances, shape (n, C)."""
+        return np.maximum((1.0 - self.inverse_diagonal) / self.tau, 1e-12)
+
+    def subtract_R(self, functions: slice, rows: slice, G: Array) -> None:
+        """Subtract the blocks of R of all functions from G, some rows up to the diagonal.
+
+        Their sum C A⁻¹ + YᵀY is formed once, in the lower triangle of A⁻¹; the upper one is not changed.
+        """
+        if not self._summed:
+            C = float(self.tau.shape[1])
+            blas.dsyrk(1.0, self.Y.T, beta=C, c=self.inverse.T, lower=0, overwrite_c=1)
+            self._summed = True
+        G -= self.inverse[rows, : rows.stop]
+
+    def roots(self) -> dict[str, Any]:
+        """Return the fields of a `GaussianProcess`, in the memory of these factors: T is common to all classes."""
+        self._invert_factor()
+        clear_upper(self.inverse)
+        Y = tuple(self.of_class(c) for c in range(self.tau.shape[1]))
+        return {"root": self.inverse, "factors": Y}
 
 
 def form_B(K: Array, scale: Array, out: Array) -> None:

@@ -2,7 +2,7 @@
 
 Row i of class y has the targets and noise variances (t1, s1) in its own class and (t0, s0) in all others
 (`inference.dirichlet`), relative to prior means m_c. With whitened features a_i and residual variances r_i
-(`sparse.latent`), w0 = 1 / s0, w1 = 1 / s1, and for each class the sums over its rows, multiplied by their weights,
+(`sparse.sums`), w0 = 1 / s0, w1 = 1 / s1, and for each class the sums over its rows, multiplied by their weights,
 
     n_c = Σ 1,     u_c = Σ a_i,     G_c = Σ a_i a_iᵀ,     G = Σ_c G_c, u, n likewise,     R = Σ_i r_i,
 
@@ -28,9 +28,8 @@ import numpy as np
 from gpclass.core.linalg import matmul
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.inference.dirichlet import Targets
-from gpclass.priors.basis import Basis, pull_basis
-from gpclass.sparse.engine import Engine, Fit, Q, natural_step
-from gpclass.sparse.latent import Latent, working
+from gpclass.priors.inducing import Basis, pull_basis
+from gpclass.sparse.engine import Engine, Fit, Q, latent_of, natural_step
 from gpclass.sparse.sums import Step, TargetRule
 
 
@@ -49,8 +48,7 @@ class Collapsed(Engine):
     ) -> Fit:
         """Return the best q after one pass, and the gradient after a second one. No starting point is needed."""
         t, prior = self.likelihood, self.prior(basis)
-        empty = np.zeros((basis.size, self.n_latents))
-        step = Step(Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty), self.rule())
+        step = Step(latent_of(basis, prior, self.dtype), self.rule())
         sums = self.data.total(step)
         offset = t.offset(sums.counts) if self.offset is None else self.offset
         u, G = sums.linear, sums.curvature

@@ -25,13 +25,14 @@ from gpclass.core.linalg import (
     matvec,
     mirrored,
 )
-from gpclass.core.protocols import Array, Likelihood
+from gpclass.core.optimisers import TOL_NATS, Tol
+from gpclass.core.protocols import DIFFERENCE, Array, Evaluation, Info, Likelihood
 from gpclass.core.registry import stored
 from gpclass.data.rows import Data, Rows
-from gpclass.priors.basis import Basis, pull_basis
-from gpclass.sparse.latent import Latent, working
-from gpclass.sparse.sums import BoundRule, Step, Sums
+from gpclass.priors.inducing import Basis, make_basis, pull_basis
+from gpclass.sparse.sums import BoundRule, Latent, Step, Sums, working
 
+MAX_PASSES = 50  # maximum number of passes at one theta; five or six are usual
 LEAST = 0.1  # lower bound on the eigenvalues of P, which are one for the prior
 
 # --------------------------------------------------------------------- Gaussians over u
@@ -75,10 +76,6 @@ class Q:
             return other
         P = (1.0 - share) * self.P + share * other.P
         return solved(P, (1.0 - share) * self.linear + share * other.linear)
-
-    def repeated(self, times: float) -> Q:
-        """Return q if every row occurred ``times`` times: this multiplies P - I and P mu, which are sums over rows."""
-        return prior_q(*self.mean.shape).mixed(self, times)
 
 
 def prior_q(M: int, n_latents: int) -> Q:
@@ -174,7 +171,7 @@ class Engine:
         start: Q | Fit | None = None,
         *,
         tol: float = 1e-6,
-        max_passes: int = 50,
+        max_passes: int = MAX_PASSES,
         gradient: bool = False,
         others: tuple[Likelihood, ...] = (),
     ) -> Fit:
@@ -243,8 +240,7 @@ class Engine:
     def _projected(self, basis: Basis, prior: Q, before: Fit) -> Q:
         """Return q from the sites of another posterior."""
         old = latent_of(before.basis, before.next_q, self.dtype)
-        empty = np.zeros((basis.size, self.n_latents))
-        new = Latent(basis.kernel, basis.Z, working(basis.T, self.dtype), empty)
+        new = latent_of(basis, prior, self.dtype)
         sums = self.data.total(Step(new, self.rule(self.likelihood), old))
         if self.report is not None:
             self.report(before.bound, None)
@@ -283,3 +279,57 @@ def _gradient(basis: Basis, q: Q, sums: Sums) -> Array:
     for S, inverse in zip(map(mirrored, sums.curvature), q.inverses, strict=True):
         E += S - matmul(inverse, S)
     return pull_basis(basis, E) + sums.theta
+
+
+# ------------------------------------------------------------------- the bound of theta
+
+
+@dataclass(slots=True, eq=False)
+class PassObjective:
+    """The bound at the inducing inputs Z; at every theta q is iterated to convergence, starting from the last one."""
+
+    engine: Engine
+    kernel: Any
+    Z: Array
+    jitter: float  # jitter relative to the prior variance
+    tol: Tol = TOL_NATS  # gain of another pass, in nats, at which q has converged
+    max_passes: int = MAX_PASSES
+    start: Q | None = None  # where the first evaluation starts
+
+    @property
+    def description(self) -> str:
+        """Name of the method, for messages."""
+        return "Inference with inducing inputs"
+
+    def evaluate(self, theta: Array, warm: Q | Fit | None = None, *, gradient: bool = True) -> Evaluation:
+        """Return the bound at theta, starting from q, or from a fit elsewhere, which provides sites."""
+        fit = self.fit_at(theta, self.start if warm is None else warm, gradient=gradient)
+        # q may be a few nats below its optimum while theta changes; the strategy checks the last fit.
+        slope = fit.gradient
+        if slope is not None and len(fit.others):
+            slope = np.concatenate([slope, (fit.others[0::2] - fit.others[1::2]) / (2.0 * DIFFERENCE)])
+        return Evaluation(fit.bound, slope, fit, Info(True, fit.passes, fit.gap))
+
+    def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool) -> Fit:
+        """Return q at theta, after passes over the rows until its bound has converged."""
+        kernel, likelihood, others = self._model(theta, gradient)
+        return replace(self.engine, likelihood=likelihood).converge(
+            make_basis(kernel, self.Z, self.jitter),
+            start,
+            tol=self.tol() if callable(self.tol) else self.tol,
+            max_passes=self.max_passes,
+            gradient=gradient,
+            others=others,
+        )
+
+    def _model(self, theta: Array, gradient: bool) -> tuple[Any, Likelihood, tuple[Likelihood, ...]]:
+        """Return kernel and likelihood at theta, and the likelihoods nearby that a gradient needs."""
+        split = self.kernel.n_dims
+        likelihood: Any = self.engine.likelihood
+        kernel, rest = self.kernel.clone_with_theta(theta[:split]), theta[split:]
+        if not len(rest):
+            return kernel, likelihood, ()
+        likelihood = likelihood.with_theta(rest)
+        steps = DIFFERENCE * np.eye(len(rest)) if gradient else ()
+        others = tuple(likelihood.with_theta(rest + sign * e) for e in steps for sign in (1.0, -1.0))
+        return kernel, likelihood, others

@@ -1,6 +1,6 @@
 """Leave-one-out probabilities with inducing inputs: from the sites, in one pass over the rows.
 
-Without the site of a row its latent value is normal with known mean and variance (`sparse.latent`). For Dirichlet
+Without the site of a row its latent value is normal with known mean and variance (`sparse.sums`). For Dirichlet
 classification the sites do not depend on q, and this is the posterior of the other rows. For the variational bound
 the sites of other rows would change a little without the row. With several classes the means respond with
 other precisions (`sparse.sums.BoundRule`), whose P takes one more pass.
@@ -18,10 +18,9 @@ from gpclass.core.linalg import mirrored
 from gpclass.core.protocols import Array, Likelihood
 from gpclass.data.rows import Additive, Rows
 from gpclass.inference.variational import response
-from gpclass.priors.basis import Basis
+from gpclass.priors.inducing import Basis
 from gpclass.sparse.engine import Engine, Q, latent_of
-from gpclass.sparse.latent import Latent, Marginals
-from gpclass.sparse.sums import BoundRule, Step
+from gpclass.sparse.sums import BoundRule, Latent, Marginals, Step
 
 
 @dataclass(slots=True, eq=False)
@@ -48,31 +47,28 @@ class LeaveOut:
         """Return the result of a block of rows, in bounded additional memory."""
         total = LeftOut(0.0, 0, [])
         for rows, at in self.latent.tiles(block):
-            g, h, *_ = self.rule(rows, at)
-            mean, var = self.moments(rows, at, g, h)
             known = copies(rows) > 0.0
-            log_p = self.log_predict(mean[known], var[known])
+            log_p = self.log_predict(rows, at, known)
             total.score += float(log_scores(rows.y[known], log_p, self.likelihood.labels).sum())
             total.n_rows += int(known.sum())
             total.log_proba += [log_p] if self.keep else []
         return total
 
-    def moments(self, rows: Rows, at: Marginals, g: Array, h: Array) -> tuple[Array, Array]:
+    def moments(self, rows: Rows, at: Marginals) -> tuple[Array, Array]:
         """Return mean and variance of the latent values of rows without one copy of each, (n, C)."""
+        g, h, *_ = self.rule(rows, at)
         mean, var = at.left_out(g, h, copies(rows))
         if self.responding is not None:
             moved = replace(at, latent=self.responding)
             mean, _ = moved.left_out(g, response(rows.y, g, h), copies(rows))
-        return mean, var
+        return mean if self.offset is None else mean + self.offset, var
 
-    def log_predict(self, mean: Array, var: Array) -> Array:
-        """Return log class probabilities for means, (n, C), and variances, (n, C) or (n, C, C), less the offset."""
-        mean = mean if self.offset is None else mean + self.offset
+    def log_predict(self, rows: Rows, at: Marginals, where: Any) -> Array:
+        """Return log class probabilities of some of the rows without one copy of each."""
+        mean, var = (each[where] for each in self.moments(rows, at))
         if mean.shape[1] == 1:
-            return self.likelihood.log_predict(mean[:, 0], var.reshape(len(var)))
-        return self.likelihood.log_predict(
-            mean, var if var.ndim == 3 else var[:, :, None] * np.eye(var.shape[1])
-        )
+            return self.likelihood.log_predict(mean[:, 0], var[:, 0])
+        return self.likelihood.log_predict(mean, var[:, :, None] * np.eye(var.shape[1]))
 
 
 def log_scores(y: Array, log_p: Array, labels: Labels) -> Array:

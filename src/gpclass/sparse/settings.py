@@ -91,10 +91,6 @@ class Inducing:
         """Relative jitter added to the variance of inducing values: the rounding error of products."""
         return 1e-5 if self.dtype == "float32" else 1e-9
 
-    def given(self) -> Array | None:
-        """Return the inducing inputs, if they are given."""
-        return None if self.inputs is None else np.ascontiguousarray(self.inputs, dtype=float)
-
 
 def inducing_of(given: Any, n_rows: int, n_classes: int) -> Inducing | None:
     """Return the settings that ``inducing`` specifies for this number of rows; None for no inducing inputs.
@@ -117,10 +113,9 @@ def n_candidates(n_inducing: int) -> int:
 
 def choose(settings: Inducing, kernel: Any, X: Array, most: int, rng: np.random.Generator) -> Array:
     """Return inducing inputs for this kernel: those given, or rows with the largest residual variance."""
-    given = settings.given()
-    if given is not None:
-        return given
-    from gpclass.priors.basis import greedy
+    if settings.inputs is not None:
+        return np.ascontiguousarray(settings.inputs, dtype=float)
+    from gpclass.priors.inducing import greedy
 
     pool = np.asarray(X[: n_candidates(most)], dtype=float)
     chosen, _ = greedy(kernel, pool, min(most, len(X)), rng, settings.tol if settings.n == "auto" else 0.0)
@@ -133,7 +128,7 @@ def grown(basis: Any, X: Array, precision: Array, size: int, rng: np.random.Gene
     A residual variance r_i lowers the bound by h_i r_i / 2 nats to first order, with h_i the ``precision`` of its site:
     little where the class is certain.
     """
-    from gpclass.priors.basis import greedy
+    from gpclass.priors.inducing import greedy
 
     chosen, _ = greedy(basis.kernel, X, size - basis.size, rng, weight=precision, basis=basis)
     return np.vstack([basis.Z, X[chosen]])

@@ -15,8 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpclass.core.protocols import Array
-from gpclass.data.rows import Rows
-from gpclass.data.source import FoundLabels, Source, read_labels, reading
+from gpclass.data.rows import FoundLabels, Rows, Source, read_labels, reading
 from gpclass.tables.kinds import (
     TableWarning,
     check_levels,

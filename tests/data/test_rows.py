@@ -8,7 +8,7 @@ from moments import MomentsJob, assert_same, labelled_rows, moments
 
 from gpclass.data.rows import Rows
 from gpclass.data.sources import BlockSource
-from gpclass.labels import Encode
+from gpclass.validation import Encode
 
 SIGNS = (-1.0, 1.0)
 

@@ -7,7 +7,7 @@ import pytest
 from moments import NAMES, labelled_rows
 from sklearn.base import BaseEstimator
 
-from gpclass.data.prediction import predict_lazily
+from gpclass.data.distributed import predict_lazily
 
 da = pytest.importorskip("dask.array")
 N = 600

@@ -13,8 +13,7 @@ from scipy.stats import norm
 
 from gpclass.core.protocols import Sites
 from gpclass.inference import EP, VI, Laplace
-from gpclass.inference.fixed_point import anderson
-from gpclass.inference.newton import at, find_mode
+from gpclass.inference.newton import anderson, at, find_mode
 from gpclass.inference.variational import Terms as VariationalTerms
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import LabelNoise, Logit, Probit, Softmax

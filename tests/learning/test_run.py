@@ -1,4 +1,4 @@
-"""The rate of exchange between work and log loss, and inducing inputs where the bound loses most."""
+"""Learning with inducing inputs: steps that raise the bound and spoil the predictions are taken back."""
 
 from __future__ import annotations
 
@@ -7,17 +7,62 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import many_rows
 from scipy import stats
-from scipy.special import expit
+from scipy.optimize import minimize
+from scipy.special import expit, xlogy
 
 from gpclass import GaussianProcessClassifier
 from gpclass.data.rows import Rows
+from gpclass.inference import VI
 from gpclass.kernels import RBF
+from gpclass.learning.maximise import Plan
+from gpclass.learning.problem import Problem
+from gpclass.learning.run import Run, entropy_of
 from gpclass.likelihoods import Probit
-from gpclass.priors.basis import greedy, make_basis
+from gpclass.priors.inducing import greedy, make_basis
 from gpclass.sparse import Inducing
 from gpclass.sparse.engine import Engine
 from gpclass.sparse.settings import grown
-from gpclass.sparse.work import Work, entropy_of
+
+
+def rough(n, seed):
+    """Return rows in six columns, labels and their probabilities: a draw of a function of unit length scale."""
+    rng = np.random.default_rng(seed)
+    W, b, w = rng.normal(size=(6, 300)), rng.uniform(0.0, 2.0 * np.pi, 300), rng.normal(size=300)
+    X = rng.uniform(0.0, 3.0, size=(n, 6))
+    p = expit(4.0 * np.sqrt(2.0 / 300) * np.cos(X @ W + b) @ w)
+    return X, rng.random(n) < p, p
+
+
+def maximum_of_the_bound(objective, theta, bounds):
+    end = minimize(objective, theta, jac=True, bounds=bounds, options={"maxiter": 15})
+    return end.x, end.fun
+
+
+@pytest.fixture(scope="module")
+def fits():
+    X, y, _ = rough(3000, 1)
+    settings = Inducing(n=40, rows=(500, 1500))
+    kernel = 4.0 * RBF(1.0, (1e-2, 1e2))
+    return [
+        GaussianProcessClassifier(kernel, optimizer=optimizer, inducing=settings, random_state=0).fit(
+            X[:1500], y[:1500]
+        )
+        for optimizer in ("fmin_l_bfgs_b", maximum_of_the_bound)
+    ]
+
+
+def test_forty_inducing_inputs_for_a_rough_function(fits):
+    """At the maximum of the bound the kernel is far too smooth."""
+    X, _, p = (part[1500:] for part in rough(3000, 1))
+    learned, smooth = fits
+    assert learned.log_marginal_likelihood_value_ < smooth.log_marginal_likelihood_value_ - 10.0
+    assert learned.kernel_.k2.length_scale < 0.5 * smooth.kernel_.k2.length_scale
+    losses = [
+        -(xlogy(p, q) + xlogy(1.0 - p, 1.0 - q)).mean() for q in (f.predict_proba(X)[:, 1] for f in fits)
+    ]
+    assert losses[0] < losses[1] - 0.005
+    assert learned.loo_log_score_ > smooth.loo_log_score_
+
 
 KERNEL = 9.0 * RBF([0.3, 0.3])
 
@@ -25,6 +70,11 @@ KERNEL = 9.0 * RBF([0.3, 0.3])
 def rows(n=1500):
     X, y = many_rows(n)
     return Rows(X, np.where(y == y.max(), 1.0, -1.0))
+
+
+def run_on(data, **settings):
+    problem = Problem(data.X, data.y, None, KERNEL, Probit(), VI())
+    return Run(problem, data, 1, Plan(), Inducing(**settings), np.random.default_rng(0))
 
 
 def fit_of(data, Z):
@@ -72,11 +122,8 @@ def test_a_smaller_gain_takes_more_work_and_ends_higher():
         ends.append((clf.base_estimator_.inducing, clf.log_marginal_likelihood_value_))
     (cheap, low), (dear, high) = ends
     assert cheap.n_inducing <= dear.n_inducing
-    work = Work(0.01, 1, closed=False, done=1.0)
-    assert (
-        work.of_pass(1500, cheap.n_inducing) * cheap.passes
-        < work.of_pass(1500, dear.n_inducing) * dear.passes
-    )
+    work = run_on(rows()).work_of_pass
+    assert work(1500, cheap.n_inducing) * cheap.passes < work(1500, dear.n_inducing) * dear.passes
     assert high > low
 
 
@@ -98,9 +145,10 @@ def test_the_entropy_of_labels_is_that_of_their_frequencies():
 
 
 def test_what_work_must_gain_is_a_share_of_the_entropy():
-    work = Work(0.01, 1, closed=False, done=100.0, entropy=0.5)
-    assert_allclose(work.needed(100.0, 2000), 0.01 * 0.5 * 2000)
-    assert_allclose(work.needed(300.0, 2000), 2.0 * work.needed(100.0, 2000))  # two doublings
+    run = run_on(rows(), gain=0.01)
+    run.work, run.entropy = 100.0, 0.5
+    assert_allclose(run.needed(100.0, 2000), 0.01 * 0.5 * 2000)
+    assert_allclose(run.needed(300.0, 2000), 2.0 * run.needed(100.0, 2000))  # two doublings
 
 
 def test_a_rare_class_is_learned_as_far_as_on_a_case_control_sample():
