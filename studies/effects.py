@@ -73,7 +73,7 @@ def coverage(n: int) -> None:
 
 
 def friedman(n: int) -> None:
-    """Print how many of the first columns are active, by each method, and how often the first pair is that of the sine."""
+    """Print how many of the first columns are active, by each method, and how often the first pair is right."""
     found: dict[str, list[tuple[float, float]]] = {}
     pairs: list[bool] = []
     for seed in range(n):

@@ -137,7 +137,7 @@ def test_far_rows_come_first_whatever_the_bias(tmp_path):
     new = np.vstack([X[:10], [[50.0, 50.0]], X[10:20]])
     write(tmp_path / "new.csv", ["a", "b"], new.tolist())
     text, tables = markdown(tmp_path / "m.gpc", tmp_path / "new.csv", folder=tmp_path)
-    row, left, _, p, *_ = next(rows for header, rows in tables.items() if header[0] == "row")[0]
+    row, left, of, p, *_ = next(rows for header, rows in tables.items() if header[0] == "row")[0]
     assert (row, left) == ("10", "1.00")
     p, low, high = numbers(p)
     assert low < 0.1 < 0.5 <= p

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.cli.page import Figure, Table, svg_of
+from gpclass.cli.predict import predictions
 
 LEVEL = 0.95  # of all intervals; the template says so
 EFFECTS = 6  # columns whose effects are drawn
@@ -136,40 +137,35 @@ def scores(subject: Subject) -> dict[str, Any]:
         rows.append([mean(losses), frequency(Q.argmax(axis=1) != codes), mean(brier)])
     columns = [[between(found, 3) for found in column] for column in zip(*rows, strict=True)]
     names = ("log loss", "share of errors", "Brier score")
-    bins, of = calibration(P, codes), str(subject.clf.classes_[1]) if two else "the most probable class"
+    p, hit, of = P.max(axis=1), P.argmax(axis=1) == codes, "the most probable class"
+    if two:
+        p, hit, of = P[:, 1], codes == 1, str(subject.clf.classes_[1])
+    bins = calibration(p, hit)
     table = {
         "mean probability": [f"{p:.3f}" for p, *_ in bins],
         "frequency": [between(found) for _, *found, _ in bins],
         "rows": [str(m) for *_, m in bins],
     }
-    return {
-        "errors": between(100.0 * np.array(rows[0][1]), 1),
-        "scores": [{"": ["the model", "class frequencies alone"]} | dict(zip(names, columns, strict=True))],
-        "inside": str(sum(low <= p <= high for p, _, low, high, _ in bins)),
-        "n_bins": len(bins),
-        "of": of,
-        "calibration": [Figure(calibration_figure(bins, of), "Calibration", table)],
-    }
-
-
-def calibration(P: Any, codes: Any) -> list[tuple[Any, ...]]:
-    """Return mean probability, frequency with interval, and number of rows, for groups of equally many rows."""
-    p, hit = P.max(axis=1), P.argmax(axis=1) == codes
-    if P.shape[1] == 2:
-        p, hit = P[:, 1], codes == 1
-    groups = np.array_split(np.argsort(p, kind="stable"), max(1, min(BINS, len(p) // PER_BIN)))
-    return [(p[group].mean(), *frequency(hit[group]), len(group)) for group in groups]
-
-
-def calibration_figure(bins: Sequence[Any], of: str) -> str:
-    """Draw observed frequencies over probabilities."""
     axis = axes()
     p, middle, low, high, _ = np.array(bins).T
     axis.plot([0, 1], [0, 1], color="0.5", linewidth=1)
     axis.errorbar(p, middle, yerr=np.maximum([middle - low, high - middle], 0.0), fmt="o", capsize=2)
     axis.set(xlabel=f"mean probability of {of}", ylabel="observed frequency")
     axis.spines[["top", "right"]].set_visible(False)
-    return svg_of(axis.figure)
+    return {
+        "errors": between(100.0 * np.array(rows[0][1]), 1),
+        "scores": [{"": ["the model", "class frequencies alone"]} | dict(zip(names, columns, strict=True))],
+        "inside": str(((low <= p) & (p <= high)).sum()),
+        "n_bins": len(bins),
+        "of": of,
+        "calibration": [Figure(svg_of(axis.figure), "Calibration", table)],
+    }
+
+
+def calibration(p: Any, hit: Any) -> list[tuple[Any, ...]]:
+    """Return mean probability, frequency with interval, and number of rows, for groups of equally many rows."""
+    groups = np.array_split(np.argsort(p, kind="stable"), max(1, min(BINS, len(p) // PER_BIN)))
+    return [(p[group].mean(), *frequency(hit[group]), len(group)) for group in groups]
 
 
 def importance(subject: Subject) -> dict[str, Any]:
@@ -247,37 +243,34 @@ def doubts(subject: Subject) -> dict[str, Any]:
     own, likely = P[np.arange(len(P)), codes], P.argmax(axis=1)
     order = np.argsort(own, kind="stable")
     order = order[likely[order] != codes[order]]
+    shown = order[:ROWS]
     more = {
-        "p(label)": [f"{p:.3f}" for p in own[order[:ROWS]]],
-        "most probable": map(str, clf.classes_[likely[order[:ROWS]]]),
+        "p(label)": map("{:.3f}".format, own[shown]),
+        "most probable": map(str, clf.classes_[likely[shown]]),
     }
-    return {"doubtful": str(len(order)), "doubts": subject.table(order[:ROWS], **more)}
+    return {"doubtful": str(len(order)), "doubts": subject.table(shown, **more)}
 
 
 def unknowns(subject: Subject) -> dict[str, Any]:
     """Return the rows of which the model knows least, and what its intervals leave out."""
     from gpclass.fitted import TOO_NARROW
 
-    clf, dirichlet = subject.clf, subject.known["inference"].startswith("Dirichlet")
+    clf, dirichlet, check = subject.clf, subject.known["inference"].startswith("Dirichlet"), ""
     left = variance_left(subject)
     order = np.argsort(-left, kind="stable")[:ROWS]
-    rows = subject.rows[order] if subject.rows is not subject.X else subject.X.iloc[order]
-    P, check = clf.predict_proba(rows), ""
-    every, likely = np.arange(len(rows)), P.argmax(axis=1)
-    low, high = (end.reshape(len(rows), -1) for end in clf.predict_interval(rows, level=LEVEL))
-    if P.shape[1] == 2:  # the intervals of the second class are those of the first, mirrored
-        low, high = np.hstack([1.0 - high, low]), np.hstack([1.0 - low, high])
-    ends = zip(P[every, likely], low[every, likely], high[every, likely], strict=True)
+    found = predictions(
+        clf, subject.rows[order] if subject.rows is not subject.X else subject.X.iloc[order], LEVEL
+    )
+    of = clf.classes_[-1:].repeat(len(found)) if len(clf.classes_) == 2 else found["prediction"]
+    p = [between(found.loc[i, [f"p_{label}", f"low_{label}", f"high_{label}"]]) for i, label in enumerate(of)]
     if not dirichlet and 0 < (subject.known.get("training_rows") or 0) <= CHECKED:
-        check = clf.check_approximation(random_state=0)
-        check = " ".join(each.verdict for each in (check if isinstance(check, list) else [check]))
-    more = {
-        "variance left": [f"{part:.2f}" for part in left[order]],
-        "most probable": map(str, clf.classes_[likely]),
-    }
+        checks = clf.check_approximation(random_state=0)
+        check = " ".join(each.verdict for each in (checks if isinstance(checks, list) else [checks]))
     return {
         "far": f"{100.0 * np.mean(left > 0.5):.0f}",
-        "unknown": subject.table(order, **more, probability=map(between, ends)),
+        "unknown": subject.table(
+            order, variance_left=map("{:.2f}".format, left[order]), p_of=map(str, of), p=p
+        ),
         "narrow": TOO_NARROW * dirichlet,
         "check": check,
         "fixed": "known" * (clf.hyperparameters != "sample"),
