@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,13 +37,14 @@ class Subject:
     P: Any
     importance: Any
 
-    def table(self, order: Any, **more: Any) -> list[Table]:
+    def table(self, order: Any, more: dict[str, Any]) -> list[Table]:
         """Return some rows by position, with their labels, the more columns, and the most important ones of X."""
         columns: dict[str, Any] = {"row": map(str, order)}
         if self.codes is not None:
             columns["label"] = map(str, self.clf.classes_[self.codes[order]])
-        columns |= {name.replace("_", " "): texts for name, texts in more.items()}
-        columns |= {name: map(cell, self.X[name].iloc[order]) for name in self.importance.features[:SHOWN]}
+        columns |= more | {
+            name: map(cell, self.X[name].iloc[order]) for name in self.importance.features[:SHOWN]
+        }
         return [{name: [*texts] for name, texts in columns.items()}] if len(order) else []
 
 
@@ -248,7 +248,7 @@ def doubts(subject: Subject) -> dict[str, Any]:
         "p(label)": map("{:.3f}".format, own[shown]),
         "most probable": map(str, clf.classes_[likely[shown]]),
     }
-    return {"doubtful": str(len(order)), "doubts": subject.table(shown, **more)}
+    return {"doubtful": str(len(order)), "doubts": subject.table(shown, more)}
 
 
 def unknowns(subject: Subject) -> dict[str, Any]:
@@ -266,11 +266,10 @@ def unknowns(subject: Subject) -> dict[str, Any]:
     if not dirichlet and 0 < (subject.known.get("training_rows") or 0) <= CHECKED:
         checks = clf.check_approximation(random_state=0)
         check = " ".join(each.verdict for each in (checks if isinstance(checks, list) else [checks]))
+    more = {"variance left": map("{:.2f}".format, left[order]), "probability of": map(str, of), "p": p}
     return {
         "far": f"{100.0 * np.mean(left > 0.5):.0f}",
-        "unknown": subject.table(
-            order, variance_left=map("{:.2f}".format, left[order]), p_of=map(str, of), p=p
-        ),
+        "unknown": subject.table(order, more),
         "narrow": TOO_NARROW * dirichlet,
         "check": check,
         "fixed": "known" * (clf.hyperparameters != "sample"),
