@@ -14,7 +14,6 @@ LEVEL = 0.95  # of all intervals; the template says so
 EFFECTS = 6  # columns whose effects are drawn
 ROWS = 10  # rows of each list
 SHOWN = 3  # columns shown of each row
-PAIRS = 5  # pairs that are listed
 POINTS = 5  # values of a curve in its table
 MATTERS = 0.01  # share of the variance above which a pair is drawn, or a column has a curve
 CHECKED = 1000  # training rows up to which the approximation is checked, which takes seconds
@@ -173,20 +172,10 @@ def importance(subject: Subject) -> dict[str, Any]:
     from gpclass.plotting import ImportanceDisplay
 
     found = subject.importance
-    table = {"column": [*found.features]}
-    for name, shares in (("first order", found.first), ("total", found.total)):
-        table[name] = [*map(between, shares)]
-    if found.cost is not None:
-        table["cost"] = [
-            between((cost, cost - 1.96 * error, cost + 1.96 * error), 3) for cost, error in found.cost
-        ]
+    table, pairs = found.texts()
     panels = [axes(1.0 + 0.25 * len(found.features)) for _ in [*table][2:]]
     ImportanceDisplay(found).plot(panels)
     each = zip(panels, ("Shares", "Costs"), (table, None), strict=False)
-    pairs = {
-        "pair": [*map(" × ".join, found.pairs[:PAIRS])],
-        "share of the variance": [*map(between, found.interaction[:PAIRS])],
-    }
     return {
         "n_columns": len(found.features),
         "first": found.features[0],

@@ -64,19 +64,19 @@ class Importance:
             numbers, names = [*numbers, self.cost], [*names, "cost", "cost_error"]
         return pd.DataFrame(np.hstack(numbers), index=index, columns=names)
 
-    def __repr__(self) -> str:
-        shares = [map(share_text, each) for each in (self.first, self.total)]
-        columns = [("column", *self.features), ("first order", *shares[0]), ("total", *shares[1])]
-        if self.cost is not None:
-            columns.append(("cost in log loss", *(f"{cost:.4f} ± {error:.4f}" for cost, error in self.cost)))
-        names, both = map(" × ".join, self.pairs[:SHOWN]), map(share_text, self.interaction[:SHOWN])
-        pairs = aligned([("pair", *names), ("interaction", *both)]) if self.pairs else ""
-        return "\n\n".join(
-            filter(
-                None,
-                [aligned(columns), pairs, self.note],
-            )
+    def texts(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+        """Return the columns of two tables as texts: of the columns, and of the first pairs."""
+        first, total, both = (
+            [*map(share_text, each)] for each in (self.first, self.total, self.interaction[:SHOWN])
         )
+        columns = {"column": [*self.features], "first order": first, "total": total}
+        if self.cost is not None:
+            columns["cost in log loss"] = [f"{cost:.4f} ± {error:.4f}" for cost, error in self.cost]
+        return columns, {"pair": [*map(" × ".join, self.pairs[:SHOWN])], "interaction": both}
+
+    def __repr__(self) -> str:
+        tables = [aligned([(name, *texts) for name, texts in each.items()]) for each in self.texts()]
+        return "\n\n".join(filter(None, [tables[0], tables[1] * bool(self.pairs), self.note]))
 
 
 def share_text(share: Any) -> str:
