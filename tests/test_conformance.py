@@ -261,8 +261,8 @@ def test_nothing_public_is_left_out():
 def test_the_checks_can_fail(monkeypatch):
     few, _ = two_moons_like(6)
     cases = [
-        (testing.kernels, "matrix", gpclass.kernels.matrix, lambda: testing.check_kernel(RBF(0.7), few)),
-        (testing.kernels, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), few)),
+        (testing, "matrix", gpclass.kernels.matrix, lambda: testing.check_kernel(RBF(0.7), few)),
+        (testing, "pullback", gpclass.kernels.pullback, lambda: testing.check_kernel(RBF(0.7), few)),
         (Logit, "third", Logit.third, lambda: testing.check_likelihood(Logit())),
         (Probit, "log_predict", Probit.log_predict, lambda: testing.check_likelihood(Probit(), [1.0])),
         (

@@ -133,10 +133,6 @@ def query(
     random_state : int, RandomState or None, default=0
         For the draws.
 
-    Returns
-    -------
-    ndarray of int of shape (n,)
-
     Examples
     --------
     >>> from gpclass import GaussianProcessClassifier, active

@@ -285,9 +285,8 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
 
             check_cost(self.cost_matrix, n_classes, n_classes)
         with reporter(self.verbose) as report:
-            methods = candidates(self, training)
-            pose = [partial(make_task, clf, seed=seed, report=report) for clf in methods]
-            fitted = fit_best(pose, training)
+            pose = partial(make_task, training=training, seed=seed, report=report)
+            fitted = fit_best(list(map(pose, candidates(self, training))))
         self._keep(fitted, training.classes, training.rows, seed)
         return self
 

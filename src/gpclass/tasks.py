@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -15,7 +15,6 @@ from gpclass.core.registry import stored
 from gpclass.data.rows import Data, Rows, Source
 from gpclass.kernels import default_kernel, named_kernel, settable, takes_vectors, warps
 from gpclass.kernels.warped import Warp
-from gpclass.learning.ladder import FIRST_ROWS
 from gpclass.learning.maximise import Plan
 from gpclass.learning.problem import Problem
 from gpclass.learning.strategies import METHODS, SEVERAL, Case, Task, refusal
@@ -38,11 +37,9 @@ from gpclass.validation import (
     check_weights,
     label_weights,
     merge_copies,
-    some_of_each,
     take,
 )
 
-COMPARED = 1500  # number of latent values when methods are compared: VI takes a second or two
 MOST_CLASSES = 12  # up to this number of classes, joint VI is fast enough to be tried
 KERNEL_ROWS = 10_000  # maximum number of rows that determine transforms of columns, or the scales of a source
 
@@ -70,17 +67,6 @@ class Training:
     vectors: bool = True
     coding: Any = None  # the encoder if X is a coded table
     order: Any = None  # the classes from lowest to highest, if the type of the labels says it
-
-    @property
-    def few(self) -> Training:
-        """The rows on which methods are compared: all of a few hundred, else few enough for VI, some of each class."""
-        if self.n_rows <= FIRST_ROWS:
-            return self
-        n = min(FIRST_ROWS, COMPARED // len(self.classes))
-        kept = some_of_each(self.codes, n, np.random.default_rng(0))
-        weight = None if self.weight is None else self.weight[kept]
-        X, codes = take(self.X, kept), self.codes[kept]
-        return replace(self, n_rows=n, X=X, codes=codes, weight=weight, rows=None)
 
 
 def from_rows(clf: Any, X: Any, y: Any, sample_weight: Any) -> Training:
@@ -162,10 +148,10 @@ def make_task(clf: Any, training: Training, *, seed: int, report: Any) -> Task:
             "The multinomial probit supports neither inducing inputs nor weights that are not small whole numbers: the "
             "softmax likelihood is used (give likelihood='logit' to avoid this warning).",
             UserWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     if sentence := likelihood.caution(getattr(clf.likelihood, "order", None) or training.order):
-        warnings.warn(sentence, OrderWarning, stacklevel=5)
+        warnings.warn(sentence, OrderWarning, stacklevel=4)
     y: Any = training.codes
     if case.likelihood in SEVERAL:
         y, weight = label_weights(y, n_classes, weight), None

@@ -188,7 +188,7 @@ def test_decimal_commas_of_new_rows_are_refused_with_the_option(messy, tmp_path)
 
 @pytest.mark.parametrize("name", [None, "id"])
 def test_the_index_of_a_frame_is_no_input(tmp_path, name):
-    from gpclass.data.parquet import ParquetSource
+    from gpclass.data.sources import ParquetSource
 
     frame = MESSY[["count", "member", "y"]].sample(frac=0.8, random_state=0)
     frame.index.name = name

@@ -316,7 +316,7 @@ def test_power_of_an_underflowed_kernel():
     kernel = RBF(1.0) ** 0.5
     G = np.ones((3, 3))
     expected = own_contraction(RBF(math.sqrt(2.0)), X, G)[0]
-    np.testing.assert_allclose(pullback(kernel, X, None, G), expected, rtol=1e-12)
+    np.testing.assert_allclose(pullback(kernel, X, None, G), expected, rtol=1e-9)  # central differences
 
 
 @pytest.mark.parametrize("kernel", ALL, ids=ids)

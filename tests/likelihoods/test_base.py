@@ -171,8 +171,8 @@ def test_label_noise_mass_in_closed_form(inner, rate):
     np.testing.assert_allclose(found.log_mass, np.log(Z), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(s * found.slope, s * first / Z, rtol=1e-9, atol=1e-11)
     curvature = (first / Z) ** 2 - second / Z
-    np.testing.assert_allclose(s**2 * found.curvature, s**2 * curvature, rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(found.shrink, 1.0 - var * curvature, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(s**2 * found.curvature, s**2 * curvature, rtol=3e-8, atol=1e-10)
+    np.testing.assert_allclose(found.shrink, 1.0 - var * curvature, rtol=3e-8, atol=1e-10)
     assert (found.shrink > 1.0).any()  # it is not log-concave
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -28,7 +30,7 @@ def test_blocks_do_not_matter(n_latents):
     basis = make_basis(KERNEL, X[:12].copy())
     q = Q(np.linspace(-1.0, 1.0, 12 * n_latents).reshape(12, n_latents), 3.0 * prior_q(12, n_latents).P)
     engine = Engine(Rows(X, y), likelihood, n_latents, np.float64)
-    step = engine.step(basis, factored(q), gradient=True, others=others)
+    step = replace(engine, others=others).step(basis, factored(q), gradient=True)
     rows = Rows(X, y)
     whole, parts = step(rows), step(rows.take(slice(0, 7)))
     for part in (slice(7, 7), slice(7, 120), slice(120, 200)):

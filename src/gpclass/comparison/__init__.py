@@ -8,12 +8,4 @@ method. It prints as text, summarises its findings and converts to a data frame;
 from gpclass.comparison.run import BASELINES, METHODS, compare
 from gpclass.comparison.table import METRICS, Comparison, ComparisonRow, score
 
-__all__ = [
-    "BASELINES",
-    "METHODS",
-    "METRICS",
-    "Comparison",
-    "ComparisonRow",
-    "compare",
-    "score",
-]
+__all__ = ["BASELINES", "METHODS", "METRICS", "Comparison", "ComparisonRow", "compare", "score"]

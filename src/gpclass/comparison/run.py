@@ -138,8 +138,8 @@ class _Task:
     X: Any
     y: Any
     parts: Sequence[
-        tuple[Codes | None, Any, Codes]
-    ]  # training rows (None: all), test inputs, and their positions in `scored`
+        tuple[Any, Any, Codes]
+    ]  # training rows (None: all), test inputs, their places in `scored`
     scored: Comparison
 
 
@@ -194,9 +194,7 @@ def _row(label: str, clf: Any, task: _Task, n_samples: int, seed: int, report: A
             known["check"] = _attempt(notes, "checking", lambda: _check(fitted, n_samples, seed))
         if task.parts:
             known |= _attempt(notes, "predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
-        if all(
-            model.problem.is_of_labels for model in _models_of(fitted)
-        ):  # other evidences are not comparable
+        if all(model.problem.is_of_labels for model in _models_of(fitted)):  # others are not comparable
             check, own = known.get("check"), getattr(fitted, "log_marginal_likelihood_value_", None)
             known |= {"evidence": own, "corrected_evidence": getattr(check, "corrected", None)}
             known |= {name: getattr(check, name, None) for name in ("standard_error", "khat")}

@@ -102,14 +102,14 @@ def clear_upper(A: Array, *, diagonal: bool = False) -> None:
         np.copyto(corner, 0.0, where=mask[: len(corner), : len(corner)])
 
 
-def mirror(K: Array) -> None:
-    """Copy the lower triangle to the upper one, in blocks that stay in the cache."""
-    mask = ~np.tri(MIRROR, dtype=bool)
+def mirror(K: Array, into: Array | None = None) -> None:
+    """Copy the lower triangle to the upper triangle of this or another matrix, in blocks that stay in the cache."""
+    out, mask = K if into is None else into, ~np.tri(MIRROR, dtype=bool)
     for start in range(0, len(K), MIRROR):
         block = slice(start, min(start + MIRROR, len(K)))
-        K[:start, block] = K[block, :start].T
+        out[:start, block] = K[block, :start].T
         corner = K[block, block]
-        np.copyto(corner, corner.T, where=mask[: len(corner), : len(corner)])
+        np.copyto(out[block, block], corner.T, where=mask[: len(corner), : len(corner)])
 
 
 def mirrored(K: Array) -> Array:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,7 @@ class DaskSource(Source):
     kept: Any = None  # persisted collections, whose partitions Dask would release if nothing referred to them
 
     def __init__(
-        self,
-        parts: list[Any],
-        sizes: list[int],
-        n_columns: int,
-        names: list[str] | None,
-        client: Any,
+        self, parts: list[Any], sizes: list[int], n_columns: int, names: list[str] | None, client: Any
     ) -> None:
         self.parts, self.client = parts, client
         self.starts = np.cumsum([0, *sizes])
@@ -69,23 +65,18 @@ class DaskSource(Source):
 
         few = np.split(positions, np.searchsorted(positions, self.starts[1:-1]))
         parts, sent = zip(self.parts, few, self.starts, strict=False), delayed(read, traverse=False)
-        return concatenate(
-            compute([p.take(some - start, sent) for p, some, start in parts if len(some)], self.client)
-        )
+        tasks = [part.take(some - start, sent) for part, some, start in parts if len(some)]
+        return concatenate(compute(tasks, self.client))
 
 
 def compute(tasks: list[Any], client: Any) -> Sequence[Any]:
     """Return the results of tasks; when a worker dies, joins or is restarted, Dask repeats lost tasks."""
-    import dask
-    from dask import base
-
-    with suppress(ImportError):
-        import distributed  # noqa: F401  (its first import inside config.set would leave Dask without its defaults)
-    run: Any = base.compute
+    dask: Any = import_module("dask")
+    with suppress(ImportError):  # imported inside config.set it would leave Dask without its defaults
+        import_module("distributed")
     # The job is in the graph, and Dask need not warn about its size.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        results: Sequence[Any] = run(*tasks, scheduler=client, retries=RETRIES)
-    return results
+        return dask.compute(*tasks, scheduler=client, retries=RETRIES)
 
 
 def add_rows(source: Source, job: Job[T]) -> T:
@@ -114,11 +105,8 @@ def files_on_dask(source: Any, client: Any = None, rows: int | None = None) -> D
             "collection."
         )
     some = source.split(rows)
-    parts, sizes = (
-        [delayed(part, pure=False, traverse=False) for part in some],
-        [part.n_rows for part in some],
-    )
-    return DaskSource(parts, sizes, source.n_columns, source.names, client)
+    parts = [delayed(part, pure=False, traverse=False) for part in some]
+    return DaskSource(parts, [part.n_rows for part in some], source.n_columns, source.names, client)
 
 
 # --------------------------------------------------------------------------------- collections

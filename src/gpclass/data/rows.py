@@ -138,12 +138,7 @@ class Source(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]:
-        """Yield all rows, in the same blocks and the same order every time; X may be any table.
-
-        Returns
-        -------
-        iterator of Rows
-        """
+        """Yield all rows, in the same blocks and the same order every time; X may be any table."""
 
     def total(self, job: Job[T], n_jobs: int | None = None) -> T:
         """Return the total of a job over all blocks, added in their order.

@@ -9,11 +9,6 @@ from __future__ import annotations
 
 from gpclass.core.frequencies import frequency_evidence
 from gpclass.evidence.check import ApproximationCheck, check_approximation
-from gpclass.evidence.importance import importance_evidence
+from gpclass.sampling.weigh import importance_evidence
 
-__all__ = [
-    "ApproximationCheck",
-    "check_approximation",
-    "frequency_evidence",
-    "importance_evidence",
-]
+__all__ = ["ApproximationCheck", "check_approximation", "frequency_evidence", "importance_evidence"]

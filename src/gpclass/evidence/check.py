@@ -10,11 +10,10 @@ import numpy as np
 from gpclass.core.checks import apart
 from gpclass.core.frequencies import class_counts, frequency_evidence, no_better
 from gpclass.core.protocols import Array
-from gpclass.evidence.importance import Draws, estimate
 from gpclass.mcmc.chains import diagnose
 from gpclass.posteriors.target import Target
 from gpclass.sampling.checks import Seed
-from gpclass.sampling.weigh import ImportanceEstimate, khat_limit
+from gpclass.sampling.weigh import Draws, ImportanceEstimate, estimate_evidence, khat_limit
 
 SMALL_SHIFT = 0.05  # change of a probability that is too small to matter
 SMALL_GAP = 0.5  # difference of log evidences that is too small to choose a model by
@@ -128,10 +127,6 @@ def check_approximation(
     n_samples : int
     rng : numpy Generator or seed
 
-    Returns
-    -------
-    ApproximationCheck
-
     Examples
     --------
     >>> import numpy as np
@@ -147,7 +142,7 @@ def check_approximation(
     >>> check_approximation(target, evidence=ep.evidence, method="EP", rng=0).verdict
     'EP is accurate for this kernel: no probability moves by more than ..., and its log evidence by 0.0...'
     """
-    found, drawn = estimate(target, n_samples, np.random.default_rng(rng))
+    found, drawn = estimate_evidence(target, n_samples, np.random.default_rng(rng))
     shift, error = probability_shifts(target, drawn)
     size = np.abs(shift)
     worst = int(np.argmax(size))

@@ -8,6 +8,7 @@ not concave, a negative tau is set to zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,15 +63,9 @@ class Laplace(Method):
         q = prior.condition(sites)
         value = terms.curve(q.mean)[0]
         evidence = float(value.sum()) - 0.5 * float(np.vdot(q.alpha, q.mean)) - q.half_logdet
-        return Result(
-            sites,
-            q,
-            evidence,
-            lambda: Adjoint(q.alpha, q, terms.mode_adjoint(q)),
-            info,
-            lambda: terms.likelihood_gradient(prior, q),
-            exact_gradient=sites.coupled or not (mode.curvature > 0.0).any(),
-        )
+        adjoint, gradient = partial(terms.adjoint, q), partial(terms.likelihood_gradient, prior, q)
+        exact = sites.coupled or not (mode.curvature > 0.0).any()
+        return Result(sites, q, evidence, adjoint, info, gradient, exact)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +75,10 @@ class Terms(newton.Terms):
     def curve(self, f: Array) -> tuple[Array, ...]:
         """Return w l, w l' and w l''."""
         return tuple(self.weight * each for each in self.likelihood.derivatives(self.y, f))
+
+    def adjoint(self, q: Conditioned) -> Adjoint:
+        """Return d evidence / dK, with the change through the mode."""
+        return Adjoint(q.alpha, q, self.mode_adjoint(q))
 
     def mode_adjoint(self, q: Conditioned) -> Array:
         """Return u, where uᵀ dK alpha is the change of the evidence through the change of the mode.

@@ -23,6 +23,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -241,15 +242,9 @@ def iterate(prior: Prior, terms: VarianceTerms, init: Any, *, tol: float, max_it
         variance = search.variance * np.exp(np.clip(step, -LONGEST, LONGEST))
         curve = terms.curve(variance, local.slope)
         search = Search(variance, curve, at(curve, q.alpha, q.mean))
-    return Result(
-        sites,
-        q,
-        local.evidence,
-        lambda: Adjoint(q.alpha, q),
-        Info(residual <= tol, n_iter, residual),
-        lambda: terms.likelihood_gradient(q),
-        exact_gradient=not (mode.curvature > CUT_OFF / q.var).any(),
-    )
+    adjoint, gradient = partial(Adjoint, q.alpha, q), partial(terms.likelihood_gradient, q)
+    info, exact = Info(residual <= tol, n_iter, residual), not (mode.curvature > CUT_OFF / q.var).any()
+    return Result(sites, q, local.evidence, adjoint, info, gradient, exact)
 
 
 def _begin(prior: Prior, terms: VarianceTerms, init: Sites | None) -> Search:

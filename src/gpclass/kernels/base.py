@@ -39,10 +39,8 @@ def names_of(cls: Any) -> tuple[str, ...] | None:
     """
     if cls.theta in PARTS:
         return PARTS[cls.theta]
-    if any(
-        getattr(cls, name) is not getattr(Kernel, name)
-        for name in ("theta", "clone_with_theta", "set_params")
-    ):
+    own = "theta", "clone_with_theta", "set_params"
+    if any(getattr(cls, name) is not getattr(Kernel, name) for name in own):
         return None
     return tuple(name.removeprefix(PREFIX) for name in sorted(dir(cls)) if name.startswith(PREFIX))
 
@@ -191,9 +189,7 @@ def formulas_of(kernel: Kernel) -> Formulas:
     cls = type(kernel)
     for base in cls.__mro__:
         if base in FORMULAS:
-            same = cls is base or all(
-                getattr(cls, name) is getattr(base, name) for name in ("__call__", "diag", "theta")
-            )
+            same = all(getattr(cls, name) is getattr(base, name) for name in ("__call__", "diag", "theta"))
             return FORMULAS[base] if same else by_differences
     return by_differences
 

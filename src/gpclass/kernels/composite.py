@@ -1,4 +1,4 @@
-"""Constants, noise, sums, products and powers of kernels, and one kernel for each class."""
+"""Constants, noise, sums and products of kernels, and one kernel for each class."""
 
 from __future__ import annotations
 
@@ -74,29 +74,11 @@ def _scaled(factor: Array, pull: Callable[..., Array], G: Array, K: Array) -> Ar
     return pull(G * factor, K) if factor.ndim else factor * pull(G, K)
 
 
-def _power(kernel: Any, *at: Any) -> Covariances:
-    base, p = covariances(kernel.kernel, *at), kernel.exponent
-
-    def values() -> Array:
-        K = base.values()
-        np.power(K, p, out=K)
-        return drop_tiny(K) if K.ndim else K
-
-    def adjoint(G: Array) -> Array:
-        """Return G · d K^p / dK, with 0 for the pole at K = 0, where K and dK have underflowed."""
-        K = base.values()
-        slope = np.zeros_like(K)
-        np.power(K, p - 1, out=slope, where=(K != 0) | (p >= 1))
-        return np.asarray(p * slope * G)
-
-    return Covariances(values, lambda G, K: base.pull(adjoint(G), None))
-
-
 register(ConstantKernel, lambda kernel, X, Z, dtype: _number(kernel, kernel.constant_value))
 register(WhiteKernel, lambda kernel, X, Z, dtype: _number(kernel, kernel.noise_level if Z is None else 0.0))
 register(Sum, _sum)
 register(Product, _product)
-register(Exponentiation, _power)
+register(Exponentiation)
 
 # ------------------------------------------------------------------- a kernel for each class
 

@@ -111,9 +111,9 @@ def pullback(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, *, K: Array 
     inner, X = _read(kernel, X, "X")
     Z, symmetric = (X, True) if Z is None else (_read(kernel, Z, "Z")[1], False)
     _check_floats("the adjoint", G, (len(X), len(Z)))
-    total = (
-        pullback_diag(inner, X, np.diagonal(G)) if symmetric else np.zeros(sum(free_sizes(kernel).values()))
-    )
+    total = np.zeros(sum(free_sizes(kernel).values()))
+    if symmetric:
+        total += pullback_diag(inner, X, np.diagonal(G))
     for rows in row_tiles(len(X) if len(Z) else 0, len(Z)):
         tile = G[rows]
         if symmetric:

@@ -23,12 +23,8 @@ class Around(FormulaKernel):
     kernel: Kernel
 
     # As for a power of a kernel, the hyperparameters are those of the inner kernel.
-    hyperparameters, theta, bounds = (
-        Exponentiation.hyperparameters,
-        Exponentiation.theta,
-        Exponentiation.bounds,
-    )
-    is_stationary = Exponentiation.is_stationary
+    hyperparameters, theta = Exponentiation.hyperparameters, Exponentiation.theta
+    bounds, is_stationary = Exponentiation.bounds, Exponentiation.is_stationary
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, with those of the inner kernel as ``kernel__...`` if ``deep``."""
@@ -205,9 +201,8 @@ def positions(columns: Any, n_columns: int) -> Index:
             "gpclass.kernels.bind_columns(kernel, feature_names)."
         )
     try:
-        return np.atleast_1d(
-            np.arange(n_columns)[columns if isinstance(columns, slice) else np.asarray(columns)]
-        )
+        chosen = columns if isinstance(columns, slice) else np.asarray(columns)
+        return np.atleast_1d(np.arange(n_columns)[chosen])
     except IndexError as error:
         raise ValueError(
             f"Columns({columns!r}) is not possible for X with {n_columns} columns: {error}."

@@ -129,21 +129,14 @@ def warps(X: Array, weight: Array | None = None, numeric: Any = None) -> tuple[W
     if not on.any():
         return ()
     scale, u = np.where(on, scale, 0.0), np.where(on, u, 0.0)
-    power = np.array(
-        [_best_power(column, weight) if used else 1.0 for column, used in zip(u.T, on, strict=True)]
-    )
+    power = np.array([_best_power(v, weight) if used else 1.0 for v, used in zip(u.T, on, strict=True)])
     plain, found = column_scales(X, weight), []
     for name, powers in zip(TRANSFORMS, (None, power), strict=True):
-        moved = column_scales(
-            _g(u, powers), weight
-        )  # the mean and the standard deviation are to be preserved
+        moved = column_scales(_g(u, powers), weight)  # mean and standard deviation are to be preserved
         slope = plain.deviation / np.where(moved.varies, moved.deviation, 1.0)
         used, offset = np.where(moved.varies, scale, 0.0), plain.centre - slope * moved.centre
-        found.append(
-            partial(
-                Warped, transform=name, centre=centre, scale=used, offset=offset, slope=slope, power=powers
-            )
-        )
+        line = {"centre": centre, "scale": used, "offset": offset, "slope": slope}
+        found.append(partial(Warped, transform=name, **line, power=powers))
     return tuple(found)
 
 

@@ -16,13 +16,13 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Rows
 from gpclass.evidence import ApproximationCheck
 from gpclass.evidence.check import check_approximation, check_draws
-from gpclass.evidence.importance import MOST_VALUES
 from gpclass.kernels import matrix
 from gpclass.learning.fitted import FittedModel, left_out
 from gpclass.learning.run import POOL_ROWS, engine_of
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
 from gpclass.priors.inducing import Basis, make_basis
+from gpclass.sampling.weigh import MOST_VALUES
 from gpclass.sparse.engine import Q, solved
 from gpclass.sparse.loo import LeaveOut, leave_out, log_scores
 from gpclass.sparse.sums import Latent, Marginals
@@ -93,12 +93,13 @@ def check_inducing(
     near = [pool] if whole else neighbourhoods(left.latent, pool, places, around, rng)
     where = slice(None) if whole else slice(0, 1)
     y = np.concatenate([rows.y[where] for rows in near])
-    steps = ((left, exact_left_out(model, left, rows)) for rows in near)
-    each = [
-        [step.log_predict(rows, step.latent.at(rows.X), where) for step in pair]
-        for rows, pair in zip(near, steps, strict=True)
-    ]
-    ours, exact = (np.concatenate(found) for found in zip(*each, strict=True))
+
+    def log_proba(steps: list[LeaveOut]) -> Array:
+        both = zip(steps, near, strict=True)
+        return np.concatenate([step.log_predict(rows, step.latent.at(rows.X), where) for step, rows in both])
+
+    ours = log_proba([left] * len(near))
+    exact = log_proba([exact_left_out(model, left, rows) for rows in near])
     before, after = (log_scores(y, each, model.likelihood.labels) for each in (ours, exact))
     shift, gain, n = np.abs(np.exp(exact) - np.exp(ours)), after - before, len(y)
     found = ApproximationCheck(

@@ -17,8 +17,6 @@ from gpclass.core.registry import stored
 from gpclass.learning.fitted import FittedModel
 from gpclass.learning.prediction import N_DRAWS
 
-BLOCK = 8192  # number of rows whose pairwise probabilities are coupled at a time
-
 
 @stored
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,13 +49,9 @@ class Combined:
         if not self.pairs:
             return _normalise(each)
         p, (i, j), C = np.exp(np.stack(each, axis=1)), np.array(self.pairs).T, self.n_classes
-        out = np.empty((len(X), C))
-        for start in range(0, len(X), BLOCK):
-            rows = slice(start, start + BLOCK)
-            pairwise = np.zeros((len(p[rows]), C, C))
-            pairwise[:, i, j], pairwise[:, j, i] = p[rows, :, 0], p[rows, :, 1]
-            out[rows] = np.log(couple(pairwise))
-        return out
+        pairwise = np.zeros((len(X), C, C))
+        pairwise[:, i, j], pairwise[:, j, i] = p[:, :, 0], p[:, :, 1]
+        return np.log(couple(pairwise))
 
     def loo_log_proba(self) -> Array | None:
         """Return leave-one-out log class probabilities of the data points; None if unknown, as for pairs."""
@@ -128,12 +122,10 @@ def fit_combined(fit: Callable[[Any], Any], task: Any) -> Combined:
         signs = [np.where(codes == j, 1.0, -1.0) for _, j in pairs]
         problems = [replace(problem, y=y).take(rows) for y, rows in zip(signs, own, strict=True)]
     seeds = np.random.SeedSequence(task.seed).spawn(len(problems))
-    settings = [task.settings and task.settings.numbered(i) for i in range(len(problems))]
-    joint = replace(task.case, combine="joint")
-    tasks = [
-        replace(task, case=joint, problem=p, seed=s, settings=i)
-        for p, s, i in zip(problems, seeds, settings, strict=True)
-    ]
+    whole = replace(task, case=replace(task.case, combine="joint"))
+    tasks = [replace(whole, problem=p, seed=s) for p, s in zip(problems, seeds, strict=True)]
+    if task.settings is not None:
+        tasks = [replace(each, settings=task.settings.numbered(i)) for i, each in enumerate(tasks)]
     sizes = np.array([len(p.X) for p in problems])
     workers = min(effective_n_jobs(task.plan.n_jobs), len(problems))
     if task.case.rows == "all":

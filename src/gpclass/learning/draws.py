@@ -25,6 +25,7 @@ from gpclass.priors import DensePrior, NotPositiveError
 from gpclass.sampling import Rejection, posterior_by_rejection
 
 HYPER_THIN = 2  # factor of ``thin`` if theta is sampled, because theta moves less in one step than f does
+Draws = tuple[Array, int, float, dict[str, Any]]  # f, number of draws, jitter of K, other results
 MOST_DRAWS = 1000  # maximum number of draws in predictions of several classes
 
 
@@ -33,43 +34,37 @@ def fit_by_sampling(problem: Problem, plan: Plan, *, seed: Any = None) -> Fitted
     rng = np.random.default_rng(seed)
     settings: Any = problem.inference
     posed = pose_classes(problem)
-    method = settings.learn_by if posed.elementwise else Laplace()
+    method = settings.learn_by if posed.y.ndim == 1 or posed.margins else Laplace()
     posed, learned = learn(replace(posed, inference=method), plan, rng)
     if learned is not None:
         problem = replace(problem, kernel=posed.kernel, likelihood=posed.likelihood)
         learned = replace(learned, warm=None)
     draw = _rejection if isinstance(settings, Rejection) else _chains
-    return replace(draw(problem, plan, rng), learned=learned)
+    f, n_iter, jitter, found = draw(problem, plan, rng)
+    some = f  # predictions of several classes average over fewer draws
+    if f.ndim == 3:
+        some = f[np.unique(np.linspace(0, len(f) - 1, MOST_DRAWS).round().astype(int))]
+    component = Component(problem.kernel, some, np.full(len(some), 1.0 / len(some)), jitter)
+    return _model(problem, (component,), problem.kernel.theta, f, n_iter, learned=learned, **found)
 
 
-def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
+def _rejection(problem: Problem, plan: Plan, rng: np.random.Generator) -> Draws:
     settings: Any = problem.inference
     K = mirrored(DensePrior(problem.kernel, problem.X).K)
     drawn = posterior_by_rejection(
         problem.likelihood, K, problem.y, settings.n_draws, rng,
         weight=problem.weight, max_proposals=settings.max_proposals,
     )  # fmt: skip
-    component = _component(problem, drawn.draws)
-    theta = problem.kernel.theta
-    return _model(problem, (component,), theta, drawn.draws, drawn.n_proposals, evidence=drawn.log_mass)
+    return drawn.draws, drawn.n_proposals, 0.0, {"evidence": drawn.log_mass}
 
 
-def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> FittedModel:
+def _chains(problem: Problem, plan: Plan, rng: np.random.Generator) -> Draws:
     array_stats()  # raises an error now if arviz-stats is missing
     settings: Any = problem.inference
-    theta, whiten = problem.kernel.theta, settings.sampler.whiten if problem.y.ndim == 1 else None
-    target = target_at(problem, whiten, theta, None)
+    whiten = settings.sampler.whiten if problem.y.ndim == 1 else None
+    target = target_at(problem, whiten, problem.kernel.theta, None)
     chains = sample(target, settings.sampler, **settings.counts, rng=rng, report=plan.report)
-    component = _component(problem, chains.flat(), chains.jitter)
-    found = {"chains": chains, "sites": target.sites}
-    return _model(problem, (component,), theta, chains.flat(), chains.n_draws, **found)
-
-
-def _component(problem: Problem, f: Array, jitter: float = 0.0) -> Component:
-    """Return draws of f at one theta, or some of them if there are several classes."""
-    if f.ndim == 3:
-        f = f[np.unique(np.linspace(0, len(f) - 1, MOST_DRAWS).round().astype(int))]
-    return Component(problem.kernel, f, np.full(len(f), 1.0 / len(f)), jitter)
+    return chains.flat(), chains.n_draws, chains.jitter, {"chains": chains, "sites": target.sites}
 
 
 def _model(

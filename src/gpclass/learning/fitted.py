@@ -123,14 +123,11 @@ class FittedModel:
     def marginals(self, X: Inputs, n_samples: int, rng: np.random.Generator) -> Array:
         """Return draws of f at each row separately, (n, n_samples); all rows use the same random numbers."""
         weight = np.concatenate(self.posterior.weights)
-        chosen = rng.choice(len(weight), size=n_samples, p=weight / weight.sum()) if len(weight) > 1 else 0
-        z = rng.standard_normal(n_samples)
-        out = np.empty((len(X), n_samples))
+        chosen = rng.choice(len(weight), size=n_samples, p=weight / weight.sum()) if len(weight) > 1 else [0]
+        z, out = rng.standard_normal(n_samples), np.empty((len(X), n_samples))
         for rows, parts in self.posterior.blocks(X):
             means, stds = prediction.joined(parts)
-            if len(weight) > 1:
-                means, stds = means[:, chosen], stds[:, chosen]
-            out[rows] = means + stds * z
+            out[rows] = means[:, chosen] + stds[:, chosen] * z
         return out
 
     def interval(self, X: Inputs, level: float, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -86,11 +86,6 @@ class Problem:
         return self.y.ndim == 2 and isinstance(self.likelihood, MultiProbit)
 
     @property
-    def elementwise(self) -> bool:
-        """Whether each latent value has its own site."""
-        return self.y.ndim == 1 or self.margins
-
-    @property
     def latent_shape(self) -> tuple[int, ...]:
         """Shape of the latent values in inference."""
         return (len(self.y) * (self.y.shape[1] - 1),) if self.margins else self.y.shape
@@ -288,7 +283,7 @@ def pose_classes(problem: Problem) -> Problem:
 def left_out(problem: Problem, result: Any) -> tuple[Array, Array]:
     """Return mean and (co)variance of the latent values of each data point from the other data points."""
     q = result.conditioned
-    softmax = isinstance(problem.inference, VI) and not problem.elementwise
+    softmax = isinstance(problem.inference, VI) and problem.y.ndim == 2 and not problem.margins
     moved = [response(problem.y, q.alpha, result.sites.tau)] if softmax else []
     mean, cov = q.left_out(np.maximum(problem.counts, 1.0), *moved)
     return (mean if result.offset is None else mean + result.offset), cov

@@ -69,7 +69,7 @@ class Run:
     reverted: bool = False  # whether a step was undone
     scored: Rows | None = None  # rows with leave-one-out scores
     inverse: Array | None = None  # initial inverse Hessian of learning on all rows
-    checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, {}))
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
     passes: int = 0
     stage: str = ""  # name of the current stage, for progress
     started: float = field(default_factory=time.perf_counter)

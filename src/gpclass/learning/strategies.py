@@ -6,7 +6,7 @@ A fit is one `Case`: method, likelihood, number of classes, where the rows are, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from gpclass.data.rows import Data, Rows
 from gpclass.inference.dirichlet import DEFAULT
 from gpclass.learning.combine import Combined, fit_combined
 from gpclass.learning.fitted import FittedModel
-from gpclass.learning.ladder import State, learn, rungs
+from gpclass.learning.ladder import FIRST_ROWS, State, learn, rungs
 from gpclass.learning.maximise import CLEARLY, Learned, Plan, is_clear
 from gpclass.learning.problem import LEAST, Problem, left_out, pose_classes, with_eps
 from gpclass.sparse.settings import Inducing
@@ -28,9 +28,9 @@ SAMPLING = ("mcmc", "rejection")
 METHODS = ("laplace", "ep", "vi", "dirichlet", *SAMPLING)  # any other method is "custom"
 SEVERAL = ("softmax", "multiprobit")  # likelihoods with a latent function for each class
 
+COMPARED = 1500  # number of latent values when methods are compared: VI takes a second or two
 ROUGH_NATS = 0.1  # accuracy of the evidence while methods are compared
 
-Pose = Callable[[Any], "Task"]  # makes the task of one method for some rows
 Model = FittedModel | Combined
 
 
@@ -168,6 +168,11 @@ class Task:
         learned = replace(learned, warm=model.sites) if same else replace(learned, inverse_hessian=None)
         return replace(self, problem=problem, plan=plan, first=State(model.problem, learned))
 
+    def few(self) -> Task:
+        """Return the task on the rows on which methods are compared: all of a few hundred, else few enough for VI."""
+        few = self.problem.some(min(FIRST_ROWS, COMPARED // self.n_classes))
+        return self if len(self.problem.X) <= FIRST_ROWS else replace(self, problem=few)
+
     def unlearned(self) -> Task:
         """Return the task with fixed hyperparameters and low accuracy of inference."""
         plan = replace(self.plan, enabled=False)
@@ -260,19 +265,20 @@ def _inferred(problem: Problem, init: AnySites | None) -> FittedModel:
     )
 
 
-def fit_best(pose: Sequence[Pose], rows: Any) -> Model:
+def fit_best(tasks: Sequence[Task]) -> Model:
     """Return the model of one method, or of the one of two with the better leave-one-out score on some rows.
 
     Of two methods, slow and fast, the fast one is fitted first and the slow one starts from its result. It learns its
-    hyperparameters only if it is not clearly worse on ``rows.few``. If these are not all it must be clearly better.
+    hyperparameters only if it is not clearly worse on `Task.few`. If these are not all rows it must be clearly better.
     """
-    if len(pose) == 1:
-        return fit(pose[0](rows))
-    (slow, fast), few = pose, rows.few
-    first: Any = fit(fast(rows))
+    if len(tasks) == 1:
+        return fit(tasks[0])
+    slow, fast = tasks
+    few = slow.few()
+    first: Any = fit(fast)
     if first.interrupted:
         return first
-    task = slow(few).like(first)
+    task = few.like(first)
     task.plan.announce(f"trying {task.case.method}")
 
     def gains(one: FittedModel, other: FittedModel) -> Array:
@@ -280,20 +286,20 @@ def fit_best(pose: Sequence[Pose], rows: Any) -> Model:
         return np.asarray((task.problem.y * (one_loo - other_loo)).sum(axis=1))
 
     try:
-        rival: Any = first if few is rows else fit(fast(few).like(first).unlearned())
+        rival: Any = first if few is slow else fit(fast.few().like(first).unlearned())
         second: Any = fit(task.unlearned())
         if is_clear(gains(second, rival), -CLEARLY):
             known = replace(second.problem, inference=task.problem.inference)  # restores the tolerance
             learned = replace(first.learned, inverse_hessian=None)
-            second = fit(slow(few).like(replace(second, problem=known, learned=learned)))
+            second = fit(few.like(replace(second, problem=known, learned=learned)))
         gain = gains(second, rival)
-        better = is_clear(gain, 0.0 if few is rows else CLEARLY)
+        better = is_clear(gain, 0.0 if few is slow else CLEARLY)
         task.plan.announce(
             f"leave-one-out score of {task.case.method} per row: {gain.mean():+.4f}, "
             f"{task.case.method if better else first.problem.inference.name} is kept"
         )
         if better:
-            return second if few is rows else fit(slow(rows).like(second))
+            return second if few is slow else fit(slow.like(second))
         if not second.interrupted:
             return first
     except KeyboardInterrupt:

@@ -87,9 +87,7 @@ class BinaryLikelihood(LikelihoodBase):
     log_concave = False
     exact_ascent = True
     level = 3
-    counterpart: ClassVar[str | None] = (
-        None  # name of the likelihood that extends this one to several classes
-    )
+    counterpart: ClassVar[str | None] = None  # name of the likelihood that extends it to several classes
 
     @property
     def labels(self) -> tuple[float, ...]:
@@ -234,6 +232,9 @@ class ClassLikelihood(LikelihoodBase):
     __slots__ = ()
     kind = "likelihood"
     exact_ascent = False
+    probit_scale: ClassVar[
+        float
+    ]  # of the noise in MacKay's approximation, as `BinaryLikelihood.probit_scale`
 
     @abstractmethod
     def log_classes(self, f: Array) -> Array:
@@ -247,11 +248,6 @@ class ClassLikelihood(LikelihoodBase):
         """Return the probability of the second of two classes, for f the difference of their latent values."""
         f = np.asarray(f, dtype=np.float64)
         return np.asarray(np.exp(self.log_classes(np.stack([np.zeros_like(f), f], axis=-1))[..., 1]))
-
-    @property
-    @abstractmethod
-    def probit_scale(self) -> float:
-        """Return the scale of the noise in MacKay's approximation, as `BinaryLikelihood.probit_scale`."""
 
     def mackay(self, mean: Array, var: Array) -> Array:
         """Return log class probabilities by MacKay's approximation, applied to each latent value."""

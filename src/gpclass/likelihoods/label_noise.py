@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.checks import check_numbers, check_option
-from gpclass.core.protocols import Array, Tilted
+from gpclass.core.protocols import Array
 from gpclass.core.registry import parts
 from gpclass.likelihoods.base import BinaryLikelihood
 
@@ -41,21 +41,9 @@ class LabelNoise(BinaryLikelihood):
         check_option("likelihood", self.likelihood, binary, "a likelihood of two classes")
         check_numbers("(0, 0.5)", rate=self.rate)
 
-    def _mixed(self, log_inner: Array) -> Array:
-        return np.asarray(np.logaddexp(np.log(self.rate), np.log1p(-2.0 * self.rate) + log_inner))
-
     def log_prob(self, y: Array, f: Array) -> Array:  # noqa: D102
-        return self._mixed(self.likelihood.log_prob(y, f))
-
-    def tilted(self, y: Array, mean: Array, var: Array, power: Array | float = 1.0) -> Tilted:  # noqa: D102
-        if np.any(np.asarray(power) != 1.0):
-            return BinaryLikelihood.tilted(self, y, mean, var, power)
-        t = self.likelihood.tilted(y, mean, var)
-        log_mass = self._mixed(t.log_mass)
-        p = -np.expm1(np.log(self.rate) - log_mass)  # share of the mass that is not noise
-        more = (1.0 - p) * np.clip(t.slope, -1e50, 1e50) ** 2
-        shrink = 1.0 - p + p * (t.shrink + np.minimum(var, 1e150) * more)
-        return Tilted(log_mass, p * t.slope, p * (t.curvature - more), shrink)
+        inner = self.likelihood.log_prob(y, f)
+        return np.asarray(np.logaddexp(np.log(self.rate), np.log1p(-2.0 * self.rate) + inner))
 
     @property
     def probit_scale(self) -> float:  # noqa: D102

@@ -152,12 +152,10 @@ def panels(low: Array, high: Array, width: Array, copies: int) -> Iterator[tuple
         i = order[b]
         panel = np.arange(ends[i, -1].max())
         interval = (panel >= ends[i, :-1, None]).sum(axis=1)
-        first, size, count, end = (
-            np.take_along_axis(a[i], interval, axis=1) for a in (start, length, counts, ends)
-        )
-        half = np.where(
-            panel < end, 0.5 * size / np.maximum(count, 1), 0.0
-        )  # rows with fewer panels are padded
+        numbers = start, length, counts, ends
+        first, size, count, end = (np.take_along_axis(a[i], interval, axis=1) for a in numbers)
+        # Rows with fewer panels are padded.
+        half = np.where(panel < end, 0.5 * size / np.maximum(count, 1), 0.0)
         left = first + 2.0 * half * (panel - end + count)
         x = left[:, :, None] + half[:, :, None] * (1.0 + _NODES)
         yield i, x.reshape(len(i), -1), (half[:, :, None] * _WEIGHTS).reshape(len(i), -1)

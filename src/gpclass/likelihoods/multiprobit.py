@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, ndtr, owens_t
 from gpclass.core.protocols import Array
 from gpclass.likelihoods import largest
 from gpclass.likelihoods.base import ClassLikelihood
-from gpclass.likelihoods.probit import Probit, hazard
+from gpclass.likelihoods.probit import hazard
 from gpclass.likelihoods.quadrature import blocks, quiet
 
 _REACH = 8.3  # number of standard deviations beyond which a Gaussian is negligible
@@ -39,10 +39,7 @@ class MultiProbit(ClassLikelihood):
     array([[0.25, 0.25, 0.25, 0.25]])
     """
 
-    @property
-    def probit_scale(self) -> float:
-        """Return 1, as for the probit link."""
-        return Probit().probit_scale
+    probit_scale = 1.0
 
     def log_prob(self, y: Array, f: Array) -> Array:
         """Return Σ_c Y_c log p(c|f), shape (..., n)."""

@@ -21,9 +21,7 @@ from gpclass.likelihoods.quadrature import blocks, flatten, quiet
 
 _BOUNDS = (0.01, 30.0)  # of a width, in standard deviations of the noise
 _DEVIATION = 5.0**0.5  # of f + e at the first widths, which make classes equally probable
-_REACH = (
-    8.5  # the density of x at the end of the range, relative to its maximum, is at most exp(-_REACH² / 2)
-)
+_REACH = 8.5  # the density at the end of the range, relative to its maximum, is at most exp(-_REACH² / 2)
 _FARTHEST = 1e100  # means beyond this are clipped, so that their squares do not overflow
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(44)
 _POWERS = np.vander(1.0 + _NODES, 4, increasing=True).T
@@ -165,10 +163,8 @@ def truncated(lower: Array, upper: Array, width: Array) -> Array:
     reach = peak - start + _REACH**2 / (peak + np.hypot(peak, _REACH))
     half = 0.5 * np.minimum(width - (start - low), reach)
     # At x = start + half t the density, relative to that at the peak, is exp of a quadratic function of t.
-    E = (
-        np.stack([-0.5 * np.minimum(start, 0.0) ** 2, -half * start, -0.5 * half * half], axis=1)
-        @ _POWERS[:3]
-    )
+    quadratic = np.stack([-0.5 * np.minimum(start, 0.0) ** 2, -half * start, -0.5 * half * half], axis=1)
+    E = quadratic @ _POWERS[:3]
     mass, *moments = (np.exp(E, out=E) @ (_WEIGHTS * _POWERS).T).T
     first, second, third = moments / mass
     log_mass = np.log(half * mass) - 0.5 * (peak * peak + np.log(2.0 * np.pi))

@@ -93,22 +93,12 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
         raise OnnxExportError(
             "An ONNX graph can hold at most 2 GB, and the model is larger: fit it to fewer rows."
         )
-    model = helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            "gpclass",
-            inputs,
-            [
-                describe("label", kind, ["n"]),
-                describe("probabilities", TensorProto.DOUBLE, ["n", len(classes)]),
-            ],
-            graph.constants,
-        ),
-        opset_imports=[helper.make_opsetid(name, OPSETS[name]) for name in {n.domain for n in graph.nodes}],
-        ir_version=IR_VERSION,
-        producer_name="gpclass",
-    )
-    out: bytes = model.SerializeToString()
+    outputs = [describe("label", kind, ["n"])]
+    outputs.append(describe("probabilities", TensorProto.DOUBLE, ["n", len(classes)]))
+    whole = helper.make_graph(graph.nodes, "gpclass", inputs, outputs, graph.constants)
+    opsets = [helper.make_opsetid(name, OPSETS[name]) for name in {n.domain for n in graph.nodes}]
+    versions = {"opset_imports": opsets, "ir_version": IR_VERSION}
+    out: bytes = helper.make_model(whole, **versions, producer_name="gpclass").SerializeToString()
     if path is not None:
         with replacing(path) as file:
             file.write(out)
@@ -267,9 +257,8 @@ def _coded(column: Column, x: Value) -> Value:
         parts = [gaps.where(np.float64(column.fill), x)]
         parts += [] if column.scale is None else [gaps.where(np.float64(column.scale), zero)]
     else:
-        equal = [
-            gaps if each is None else graph.apply("Equal", x, np.float64(each)) for each in column.levels
-        ]
+        known = column.levels
+        equal = [gaps if one is None else graph.apply("Equal", x, np.float64(one)) for one in known]
         parts = [there.where(np.float64(HALF), zero) for there in equal]
     return join(parts)
 

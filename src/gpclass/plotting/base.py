@@ -96,12 +96,8 @@ def codes_of(y: Any, classes: Any) -> Any:
 
 def hyperparameter_names(kernel: Any) -> list[str]:
     """Return the kernel's name of each element of theta; elements of a vector are numbered."""
-    free = [hyper for hyper in kernel.hyperparameters if not hyper.fixed]
-    return [
-        hyper.name if hyper.n_elements == 1 else f"{hyper.name}[{i}]"
-        for hyper in free
-        for i in range(hyper.n_elements)
-    ]
+    free = [(hyper.name, hyper.n_elements) for hyper in kernel.hyperparameters if not hyper.fixed]
+    return [name if n == 1 else f"{name}[{i}]" for name, n in free for i in range(n)]
 
 
 def short_names(names: list[str]) -> list[str]:

@@ -96,16 +96,10 @@ class PredictiveContourDisplay(Display):
         (x0, x1), grid, drawn = grid_over(estimator, X, y, 2, grid_resolution, eps)
         classes, cost = estimator.classes_, getattr(estimator, "cost_matrix", None)
         n, shape = len(classes), (grid_resolution, grid_resolution)
-        display = cls(
-            x0,
-            x1,
-            np.asarray(estimator.predict_proba(grid)).reshape(*shape, n),
-            classes=classes,
-            cost=None if cost is None else check_cost(cost, n, n),
-            latent_std=latent_deviation(estimator, grid).reshape(shape) if latent_std else None,
-            **drawn,
-        )
-        return display.plot(ax=ax, **options)
+        proba = np.asarray(estimator.predict_proba(grid)).reshape(*shape, n)
+        cost = None if cost is None else check_cost(cost, n, n)
+        std = latent_deviation(estimator, grid).reshape(shape) if latent_std else None
+        return cls(x0, x1, proba, classes=classes, cost=cost, latent_std=std, **drawn).plot(ax=ax, **options)
 
     @property
     def margin(self) -> Array:

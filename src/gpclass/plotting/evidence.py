@@ -99,18 +99,13 @@ class EvidenceDisplay(Display):
             values = np.reshape(list(evidences(estimator, theta, (i, j), a, b)), (len(b), len(a)))
         if np.isnan(values).all():
             raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
-        path = getattr(estimator.history_, "theta", None)
-        if path is not None and path.shape[1] != len(theta):  # parameters of the likelihood were learned too
-            path = None
-        display = cls(
-            np.exp(a),
-            np.exp(b),
-            np.ma.masked_invalid(values),
-            names=[short_names(names)[k] for k in (i, j)],
-            best=np.exp(theta[[i, j]]),
-            path=None if path is None else np.exp(path[:, [i, j]]),
-        )
-        return display.plot(ax)
+        path: Any = getattr(estimator.history_, "theta", None)
+        same = path is not None and path.shape[1] == len(
+            theta
+        )  # else parameters of the likelihood were learned
+        names, best = [short_names(names)[k] for k in (i, j)], np.exp(theta[[i, j]])
+        numbers = {"best": best, "path": np.exp(path[:, [i, j]]) if same else None}
+        return cls(np.exp(a), np.exp(b), np.ma.masked_invalid(values), names=names, **numbers).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         from matplotlib.colors import BoundaryNorm

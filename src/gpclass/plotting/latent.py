@@ -89,22 +89,12 @@ class LatentDisplay(Display):
             See `gpclass.plotting`.
         """
         (x,), grid, drawn = grid_over(estimator, X, y, 1, grid_resolution, eps)
-        proba_low, proba_high = estimator.predict_interval(grid, level=level)
-        mean, low, high = latent_band(estimator, grid, level)
+        low, high = (end.reshape(len(grid), -1) for end in estimator.predict_interval(grid, level=level))
         proba = np.asarray(estimator.predict_proba(grid))
-        display = cls(
-            x,
-            mean=mean,
-            low=low,
-            high=high,
-            proba=proba[:, 1:] if proba.shape[1] == 2 else proba,
-            proba_low=proba_low.reshape(len(proba), -1),
-            proba_high=proba_high.reshape(len(proba), -1),
-            classes=estimator.classes_,
-            level=level,
-            **drawn,
-        )
-        return display.plot(ax=ax, **options)
+        proba = proba[:, 1:] if proba.shape[1] == 2 else proba
+        bands = {"proba": proba, "proba_low": low, "proba_high": high}
+        bands |= zip(("mean", "low", "high"), latent_band(estimator, grid, level), strict=True)
+        return cls(x, **bands, classes=estimator.classes_, level=level, **drawn).plot(ax=ax, **options)
 
     def _draw(self, ax: Any, *, legend: bool = True, color: Any = None) -> None:
         top, bottom = self._panels(ax, (2, 1), (5.6, 4.8), sharex=True)
@@ -113,10 +103,8 @@ class LatentDisplay(Display):
         for axis, level, band in zip((top, bottom), (0.0, 0.5), bands, strict=True):
             axis.axhline(level, color="0.45", linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
             style.bare(axis)
-            for i, (middle, low, high) in enumerate(zip(*(each.T for each in band), strict=True)):
-                self._curve(
-                    axis, i, color if i == 0 else None, middle, low, high, alone=band[0].shape[1] == 1
-                )
+            for i, curve in enumerate(zip(*(each.T for each in band), strict=True)):
+                self._curve(axis, i, color if i == 0 else None, *curve, alone=band[0].shape[1] == 1)
         if self.X is not None:  # rows at 0 and 1; with three classes or more, at the top
             heights = np.clip(self.codes, 0, 1) if two else np.full(len(self.X), 1.04)
             points = np.column_stack([self.X, heights])
@@ -126,9 +114,8 @@ class LatentDisplay(Display):
         bottom.set(xlabel=self.names[0], xlim=self.x[[0, -1]], ylim=(-0.08, 1.08), yticks=[0.0, 0.5, 1.0])
         if legend:
             handles, labels = bottom.get_legend_handles_labels()
-            style.legend_above(
-                top, 4 if two else len(self.classes), handles=handles, labels=labels, fontsize=8
-            )
+            n = 4 if two else len(self.classes)
+            style.legend_above(top, n, handles=handles, labels=labels, fontsize=8)
 
     def _curve(
         self, axis: Any, i: int, color: Any, middle: Array, low: Array, high: Array, *, alone: bool

@@ -29,12 +29,7 @@ from gpclass.kernels import diag, matrix, move, pullback, pullback_diag
 from gpclass.posteriors.process import GaussianProcess
 from gpclass.priors.base import NotPositiveError, Prior, not_finite
 from gpclass.priors.coupled import CoupledConditioned
-from gpclass.priors.independent import (
-    IndependentConditioned,
-    SeveralConditioned,
-    SharedConditioned,
-    columns,
-)
+from gpclass.priors.independent import IndependentConditioned, SeveralConditioned, SharedConditioned, columns
 
 ORDER = 400  # order of the matrix that the low-rank preconditioner factors: rank times functions
 LOW_RANK_STEPS = 120  # maximum number of steps with the low-rank preconditioner; more cost a factorisation

@@ -216,9 +216,10 @@ class SharedConditioned(Conditioned):
         log|K + D_c| = log|A| + log|M_c|.
 
     The eigenvalues of M_c are between b/t and 1. All Y_c together have n rows, and Σ_c R_c = C A⁻¹ + YᵀY: about 3 n³
-    operations for any number of classes, and n³ without the gradient. The work space is two matrices, for A⁻¹ and Y;
-    ``order`` are the rows sorted by their own classes, and rows ``bounds[c]`` to ``bounds[c + 1]`` of Y belong to
-    class c.
+    operations for any number of classes, and n³ without the gradient. The work space is two matrices, for A⁻¹ and Y.
+    The inverse T of the factor of A, which predictions need, is kept in the upper triangle of K, because only the lower
+    one is used. ``order`` are the rows sorted by their own classes, and rows ``bounds[c]`` to ``bounds[c + 1]`` of Y
+    belong to class c.
     """
 
     coupled = False
@@ -235,21 +236,24 @@ class SharedConditioned(Conditioned):
             )
         self.order = np.argsort(own, kind="stable")
         self.bounds = np.searchsorted(own[self.order], np.arange(C + 1))
-        self.half_logdet = 0.5 * float(np.log(tau).sum()) + C * self._invert_factor()
-        lapack.dlauum(self.inverse.T, lower=0, overwrite_c=1)
-        mirror(self.inverse)
-        self._diagonal, self._summed = self.inverse.diagonal().copy(), False
+        self.half_logdet = 0.5 * float(np.log(tau).sum()) + C * self._invert(1.0 / base)
         scale = np.sqrt(1.0 / base - 1.0 / tau[rows, own])
         self.half_logdet += sum(self._fill_Y(c, scale) for c in range(C))
         self.find_mean(sites, prior.multiply)
 
-    def _invert_factor(self) -> float:
-        """Write T = L⁻¹ for A = L Lᵀ into the memory of A⁻¹, and return ½ log|A|."""
+    def _invert(self, noise: Array) -> float:
+        """Fill T = L⁻¹ for A = L Lᵀ, and A⁻¹ = TᵀT; return ½ log|A|."""
         np.copyto(self.inverse, self.K)
-        self.inverse.ravel()[:: len(self.K) + 1] += 1.0 / self.tau.min(axis=1)
+        diagonal = self.inverse.ravel()[:: len(noise) + 1]
+        diagonal += noise
         cholesky(self.inverse)
-        half_logdet = float(np.log(self.inverse.diagonal()).sum())
+        half_logdet, self._summed = float(np.log(diagonal).sum()), False
         invert_factor(self.inverse)
+        mirror(self.inverse, into=self.K)
+        self._root_diagonal = diagonal.copy()
+        lapack.dlauum(self.inverse.T, lower=0, overwrite_c=1)
+        mirror(self.inverse)
+        self._diagonal = diagonal.copy()
         return half_logdet
 
     def _fill_Y(self, c: int, scale: Array) -> float:
@@ -306,8 +310,8 @@ class SharedConditioned(Conditioned):
 
     def roots(self) -> dict[str, Any]:
         """Return the fields of a `GaussianProcess`, in the memory of these factors: T is common to all classes."""
-        self._invert_factor()
-        clear_upper(self.inverse)
+        mirror(self.K.T, into=self.inverse.T)
+        self.inverse.ravel()[:: len(self.inverse) + 1] = self._root_diagonal
         Y = tuple(self.of_class(c) for c in range(self.tau.shape[1]))
         return {"root": self.inverse, "factors": Y}
 

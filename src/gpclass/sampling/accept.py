@@ -77,11 +77,7 @@ class RejectionSample:
 
 
 def rejection(
-    density: Function,
-    bound: float,
-    interval: tuple[float, float],
-    size: int,
-    rng: Seed = None,
+    density: Function, bound: float, interval: tuple[float, float], size: int, rng: Seed = None
 ) -> RejectionSample:
     """Draw from a density on an interval, given an upper bound.
 
@@ -96,10 +92,6 @@ def rejection(
     size : int
         Number of draws.
     rng : numpy Generator or seed
-
-    Returns
-    -------
-    RejectionSample
 
     Examples
     --------
@@ -126,11 +118,7 @@ def rejection(
 
 
 def generalised_rejection(
-    log_density: Function,
-    proposal: Any,
-    log_bound: float,
-    size: int,
-    rng: Seed = None,
+    log_density: Function, proposal: Any, log_bound: float, size: int, rng: Seed = None
 ) -> RejectionSample:
     """Draw from a density in any dimension, using a proposal distribution that covers it.
 
@@ -144,10 +132,6 @@ def generalised_rejection(
         An upper bound of log_density less the log density of the proposal.
     size, rng
         As for `rejection`.
-
-    Returns
-    -------
-    RejectionSample
 
     Examples
     --------
@@ -194,10 +178,6 @@ def posterior_by_rejection(
     weight : array of shape (n,), optional
         Weight k counts a data point as k copies.
     max_proposals : int
-
-    Returns
-    -------
-    RejectionSample
 
     Examples
     --------

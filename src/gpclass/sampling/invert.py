@@ -48,10 +48,6 @@ def inversion(
         Shape of the result.
     rng : numpy Generator or seed
 
-    Returns
-    -------
-    array of shape ``size``
-
     Examples
     --------
     >>> import numpy as np
@@ -138,11 +134,7 @@ def _invert_pdf(pdf: Function, edges: Array, u: Array) -> Array:
 
 
 def inversion_discrete(
-    pmf: ArrayLike,
-    values: ArrayLike | None = None,
-    *,
-    size: int | tuple[int, ...] = 1,
-    rng: Seed = None,
+    pmf: ArrayLike, values: ArrayLike | None = None, *, size: int | tuple[int, ...] = 1, rng: Seed = None
 ) -> NDArray[Any]:
     """Draw independently from finitely many values, such as classes.
 

@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,8 @@ class Checkpoint:
     Without a path nothing is written or found.
     """
 
-    path: str | Path | None
-    identity: dict[str, str]
+    path: str | Path | None = None
+    identity: dict[str, str] = field(default_factory=dict)
 
     def write(self, **state: Any) -> None:
         """Write arrays and numbers completely or not at all, without those that are None."""
@@ -69,12 +69,8 @@ def identity_of(data: Data, n_latents: int, model: Mapping[str, Any], settings: 
     Settings of the length of learning are excluded, so that a fit can be resumed with more steps.
     """
     rows = data.sample(SAMPLE, np.random.default_rng(0))
-    chosen = {field.name: getattr(settings, field.name) for field in fields(settings)}
-    parts = {
-        "data": (data.n_rows, n_latents, rows.X, rows.y, rows.weight),
-        **model,
-        "settings": [value for name, value in chosen.items() if name not in LENGTH],
-    }
+    chosen = [getattr(settings, each.name) for each in fields(settings) if each.name not in LENGTH]
+    parts = {"data": (data.n_rows, n_latents, rows.X, rows.y, rows.weight), **model, "settings": chosen}
     return {name: digest(value) for name, value in parts.items()}
 
 

@@ -16,15 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.core.linalg import (
-    cholesky,
-    clear_upper,
-    gram_of_lower,
-    invert_factor,
-    matmul,
-    matvec,
-    mirrored,
-)
+from gpclass.core.linalg import cholesky, clear_upper, gram_of_lower, invert_factor, matmul, matvec, mirrored
 from gpclass.core.optimisers import TOL_NATS, Tol
 from gpclass.core.protocols import DIFFERENCE, Array, Evaluation, Info, Likelihood
 from gpclass.core.registry import stored
@@ -163,6 +155,7 @@ class Engine:
     n_latents: int = 1
     dtype: Any = np.float32
     report: Callable[[float, Q | None], None] | None = None
+    others: tuple[Likelihood, ...] = ()  # likelihoods with other parameters, for the gradient
     base: Q | None = None  # the prior of q, if it is not N(0, I): the posterior of earlier rows
 
     def converge(
@@ -173,7 +166,6 @@ class Engine:
         tol: float = 1e-6,
         max_passes: int = MAX_PASSES,
         gradient: bool = False,
-        others: tuple[Likelihood, ...] = (),
     ) -> Fit:
         """Return q, iterated until another step would gain less than ``tol`` nats, in at most ``max_passes`` passes.
 
@@ -186,7 +178,7 @@ class Engine:
         best: Fit | None = None
         rho = longest
         for passes in range(1, max_passes + 1):
-            sums = self.data.total(self.step(basis, q, gradient=gradient, others=others))
+            sums = self.data.total(self.step(basis, q, gradient=gradient))
             bound = sums.value - divergence(q, prior)
             if self.report is not None:
                 self.report(bound, q)
@@ -194,19 +186,12 @@ class Engine:
                 rho *= 0.5
                 q = best.q.mixed(best.next_q, rho).balanced()
                 continue
-            target = natural_step(sums, prior).balanced()
-            best = Fit(
-                basis=basis,
-                q=q,
-                next_q=target,
-                bound=bound,
-                gap=divergence(q, target),
-                passes=passes,
-                gradient=_gradient(basis, q, sums) if gradient else None,
-                residual=sums.residual / max(self.data.n_rows, 1),
-                others=sums.others,
-                counts=sums.counts,
+            target, slope = (
+                natural_step(sums, prior).balanced(),
+                _gradient(basis, q, sums) if gradient else None,
             )
+            gap, residual = divergence(q, target), sums.residual / max(self.data.n_rows, 1)
+            best = Fit(basis, q, target, bound, gap, passes, slope, residual, sums.others, sums.counts)
             if best.gap <= tol:
                 return best
             rho = min(longest, 2.0 * rho)
@@ -223,16 +208,9 @@ class Engine:
         """Return the rule that computes the sites of rows."""
         return BoundRule(likelihood)
 
-    def step(
-        self,
-        basis: Basis,
-        q: Q,
-        *,
-        gradient: bool = False,
-        others: tuple[Likelihood, ...] = (),
-    ) -> Step:
+    def step(self, basis: Basis, q: Q, *, gradient: bool = False) -> Step:
         """Return the job of a pass at q."""
-        step = Step(latent_of(basis, q, self.dtype), self.rule(self.likelihood), others=others)
+        step = Step(latent_of(basis, q, self.dtype), self.rule(self.likelihood), others=self.others)
         if not gradient:
             return step
         return step.with_gradient(basis, (np.eye(basis.size) - inverse for inverse in q.inverses))
@@ -313,13 +291,12 @@ class PassObjective:
     def fit_at(self, theta: Array, start: Q | Fit | None, *, gradient: bool) -> Fit:
         """Return q at theta, after passes over the rows until its bound has converged."""
         kernel, likelihood, others = self._model(theta, gradient)
-        return replace(self.engine, likelihood=likelihood).converge(
+        return replace(self.engine, likelihood=likelihood, others=others).converge(
             make_basis(kernel, self.Z, self.jitter),
             start,
             tol=self.tol() if callable(self.tol) else self.tol,
             max_passes=self.max_passes,
             gradient=gradient,
-            others=others,
         )
 
     def _model(self, theta: Array, gradient: bool) -> tuple[Any, Likelihood, tuple[Likelihood, ...]]:

@@ -7,8 +7,8 @@ import pytest
 from scipy.special import softmax
 
 from gpclass.likelihoods import Logit, MultiProbit, Softmax
-from gpclass.likelihoods.gumbel import log_sum
 from gpclass.likelihoods.largest import panels
+from gpclass.likelihoods.softmax import log_sum
 
 SCALES = [150.0, 250.0, 1e4, 1e8, 1e16]
 

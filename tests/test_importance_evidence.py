@@ -16,12 +16,12 @@ from gpclass.core.protocols import Sites
 from gpclass.evidence import (
     importance_evidence,
 )
-from gpclass.evidence.importance import DEGREES, normal_over_mixture
 from gpclass.inference import EP, VI, Laplace
 from gpclass.kernels import RBF, WhiteKernel, matrix
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.posteriors.target import make_target
 from gpclass.priors import DensePrior
+from gpclass.sampling.weigh import DEGREES, normal_over_mixture
 
 METHODS = [Laplace(), EP(), VI()]
 

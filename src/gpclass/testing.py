@@ -35,10 +35,6 @@ def central_difference(function: Callable[[Array], Any], x: Array, step: float =
     ----------
     function : callable
     x : ndarray
-
-    Returns
-    -------
-    ndarray
     """
     x = np.asarray(x, dtype=float)
     parts = []
