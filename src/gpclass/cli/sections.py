@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.cli.files import InputError, named
 from gpclass.cli.page import Figure, Table, svg_of
 from gpclass.cli.predict import predictions
+from gpclass.cli.tables import check_columns, read_table
 
 LEVEL = 0.95  # of all intervals; the template says so
 EFFECTS = 6  # columns whose effects are drawn
+SAMPLE = 300  # rows of longer tables on which importance and effects are computed
 ROWS = 10  # rows of each list
 SHOWN = 3  # columns shown of each row
 POINTS = 5  # values of a curve in its table
@@ -45,6 +48,60 @@ class Subject:
             name: map(cell, self.X[name].iloc[order]) for name in self.importance.features[:SHOWN]
         }
         return [{name: [*texts] for name, texts in columns.items()}] if len(order) else []
+
+
+# --------------------------------------------------------------------------- what is explained
+
+
+def read_rows(clf: Any, data: str, given: str | None, known: str | None, reading: Any) -> tuple[Any, Any]:
+    """Return the input columns of a table, and the positions of its labels among the classes if it has them."""
+    target = given or known or ""
+    table = read_table(data, [target], **reading)
+    names = list(getattr(clf, "feature_names_in_", table.columns.drop(target, errors="ignore")))
+    check_columns(data, table, [*names, *[target] * (given is not None)])
+    if target not in table:
+        return table[names], None
+    classes = [str(label) for label in clf.classes_]
+    labels = table[target].astype(str).str.strip()
+    if unknown := sorted(set(labels) - set(classes)):
+        raise InputError(
+            f"The column {target!r} of {data} has {named(unknown)}, expected the classes {named(classes)}: correct "
+            "such rows, or leave them out."
+        )
+    return table[names], np.array([classes.index(label) for label in labels])
+
+
+def make_subject(clf: Any, known: Any, X: Any, codes: Any, seed: int) -> tuple[Any, str]:
+    """Return everything that the sections of the page need, and where the probabilities of the rows come from."""
+    rows = X if hasattr(clf, "feature_names_in_") else X.to_numpy()
+    coded = np.asarray(rows, dtype=float) if clf.encoder_ is None else clf.encoder_.transform(rows)
+    P, how = _probabilities(clf, rows, coded, codes)
+    few = np.sort(np.random.default_rng(seed).permutation(len(X))[:SAMPLE])
+    some = rows[few] if rows is not X else X.iloc[few]
+    importance = clf.importance(some, None if codes is None else clf.classes_[codes[few]], level=LEVEL)
+    if rows is not X:  # a model of an array has names of its own
+        X = X.set_axis(sorted(importance.features, key=lambda name: int(name[1:])), axis=1)
+    return Subject(clf, known, X, rows, some, coded, codes, P, importance), how
+
+
+def _probabilities(clf: Any, X: Any, coded: Any, codes: Any) -> tuple[Any, str]:
+    """Return class probabilities of the rows, of training rows from all others, and a sentence that says so."""
+    try:
+        rows, labels = clf.training_rows()
+    except ValueError:
+        how = "The model does not keep its training rows: if some are among these rows, the scores are too good."
+        return clf.predict_proba(X), how
+    same = codes is not None and labels is not None and np.array_equal(rows, coded)
+    if same and np.array_equal(labels, clf.classes_[codes]):
+        how = "These are the training rows: each is predicted from all others (leave-one-out)."
+        return clf.loo_proba_, how
+    seen = {row.tobytes() for row in np.asarray(rows, dtype=float)}
+    n = sum(row.tobytes() in seen for row in np.asarray(coded, dtype=float))
+    found = f"{n} of these {len(X)} rows are training rows, so that the scores are too good."
+    return clf.predict_proba(X), found if n else f"None of these {len(X)} rows was used in the fit."
+
+
+# ---------------------------------------------------------------------------- texts and figures
 
 
 def cell(value: Any) -> str:
