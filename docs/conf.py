@@ -19,6 +19,7 @@ author = "gpclass developers"
 copyright = "2026, gpclass developers"
 release = version = gpclass.__version__
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # for figures.py
 
 extensions = [
     "myst_parser",
@@ -49,6 +50,9 @@ numpydoc_show_class_members = False  # autodoc lists them, once
 
 sphinx_gallery_conf = {
     "examples_dirs": "examples",
+    "subsection_order": [
+        f"examples/{name}" for name in ("start", "tables", "inspection", "checks", "scale", "textbook")
+    ],
     "within_subsection_order": "FileNameSortKey",
     "gallery_dirs": "gallery",
     "download_all_examples": False,
@@ -58,7 +62,8 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "nested_sections": False,
     "matplotlib_animations": False,
-    "image_srcset": ["2x"],
+    "image_scrapers": ("figures.light_and_dark",),
+    "reset_modules": ("figures.set_style",),
     "plot_gallery": "True",
     "abort_on_example_error": True,
     "run_stale_examples": True,  # what they print depends on the library, not only on the script

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
 
 ROOT = Path(__file__).parents[1]
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
@@ -93,7 +97,7 @@ def test_modules_that_the_reference_lists_exist():
 
 
 @pytest.mark.parametrize(
-    "path", sorted((ROOT / "docs" / "examples").glob("plot_*.py")), ids=lambda path: path.stem
+    "path", sorted((ROOT / "docs" / "examples").glob("*/plot_*.py")), ids=lambda path: path.stem
 )
 def test_scripts_of_the_gallery_are_short_and_explained(path):
     text = path.read_text("utf-8")
@@ -106,3 +110,26 @@ def test_the_page_of_combinations_is_that_of_the_table():
     command = [sys.executable, str(ROOT / "docs" / "combinations.py"), "--check"]
     environment = {"PYTHONPATH": str(ROOT / "src")}
     assert subprocess.run(command, env=environment).returncode == 0, "run: python docs/combinations.py"
+
+
+def test_figures_of_the_gallery_exchange_black_and_white_on_dark_pages(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    figures = importlib.import_module("figures")
+    axis = plt.figure().add_subplot()
+    (line,) = axis.plot([0, 1], color="black", marker="o", markerfacecolor="white")
+    blue = axis.scatter([0, 1], [0, 1], color="#56B4E9")
+    label = axis.text(0.5, 0.5, "on a dark colour", color="white")
+    numbers = axis.scatter([0, 1], [0, 1], c=[0.0, 1.0], cmap="gray")
+    block = {"image_path_iterator": iter([str(tmp_path / "figure.png")]), "target_file": "plot_1_figure.py"}
+    markup = figures.light_and_dark(None, block, {"src_dir": str(tmp_path)})
+    assert min(to_rgb(line.get_color())) > 0.9
+    assert max(to_rgb(line.get_markerfacecolor())) < 0.1
+    assert min(to_rgb(axis.xaxis.label.get_color())) > 0.9
+    assert to_rgb(label.get_color()) == (1.0, 1.0, 1.0)
+    np.testing.assert_allclose(blue.get_facecolor()[0, :3], to_rgb("#56B4E9"))
+    np.testing.assert_allclose(numbers.to_rgba([0.0, 1.0])[:, 0], [0.0, 1.0])
+    assert [line for line in markup.splitlines() if "image::" in line] == [
+        ".. image:: /figure.png",
+        ".. image:: /figure_dark.png",
+    ]
+    assert {path.name for path in tmp_path.iterdir()} == {"figure.png", "figure_dark.png"}

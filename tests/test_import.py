@@ -9,7 +9,7 @@ import pytest
 
 import gpclass
 
-OPTIONAL = ["arviz_stats", "click", "dask", "distributed", "matplotlib", "pandas", "polars", "tqdm"]
+OPTIONAL = ["arviz_stats", "click", "dask", "distributed", "matplotlib", "pandas", "polars"]
 OPTIONAL += ["bokeh", "onnx", "pyarrow", "safetensors", "tornado"]
 LATE = ["gpclass.cli", "gpclass.comparison", "gpclass.onnx", "gpclass.persistence", "gpclass.plotting"]
 LATE += ["gpclass.explore"]

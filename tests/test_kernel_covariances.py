@@ -9,6 +9,7 @@ import pytest
 from sklearn.gaussian_process.kernels import GenericKernelMixin, Hyperparameter, StationaryKernelMixin
 
 import gpclass.kernels as kernels
+from gpclass import GaussianProcessClassifier
 from gpclass.kernels import (
     RBF,
     Columns,
@@ -106,6 +107,15 @@ def test_words(word_kernel, wrap, box):
         (pullback_diag(kernel, X, G[:, 0]), lambda k: G[:, 0] @ k.diag(X)),
     ):
         np.testing.assert_allclose(got, differences(kernel, value), rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("box", [list, lambda words: np.array(words, dtype=object)])
+def test_variances_of_words_are_learned(box):
+    X, y = box(["aab", "abb", "bba", "aba", "xxy", "xyy", "yyx", "yxy"]), np.array([0, 0, 1, 0, 1, 1, 0, 1])
+    kernel = 0.1 * Overlap(1e-5, "fixed")
+    start = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+    clf = GaussianProcessClassifier(kernel).fit(X, y)
+    assert clf.log_marginal_likelihood_value_ > start.log_marginal_likelihood_value_
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,6 @@ OPTIONAL = {
     "pyarrow",
     "safetensors",
     "tornado",
-    "tqdm",
 }
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_MODULES_AT_THE_TOP = 400, 60, 10
 

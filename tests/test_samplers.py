@@ -20,7 +20,7 @@ from gpclass.kernels import RBF, Matern
 from gpclass.likelihoods import Logit, Probit, Softmax
 from gpclass.mcmc import HMC, BlockMetropolis, EllipticalSlice, sample
 from gpclass.mcmc.chains import diagnose
-from gpclass.posteriors.mixture import Target, make_target
+from gpclass.posteriors.target import Target, make_target
 from gpclass.priors import DensePrior
 
 pytest.importorskip("arviz_stats")

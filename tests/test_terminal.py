@@ -29,12 +29,12 @@ def place(tmp_path_factory):
     return folder
 
 
-def check(*arguments, code=0, **options):
+def check(*arguments, code=0, columns=COLUMNS, **options):
     """Run a command, and raise unless it ends as expected, without a traceback and within the columns."""
-    shown = in_terminal(*arguments, **options)
+    shown = in_terminal(*arguments, columns=columns, **options)
     assert shown.code == code, shown.text
     assert "Traceback" not in shown.text
-    assert max(map(len, shown.lines)) <= COLUMNS, shown.text
+    assert max(map(len, shown.lines)) <= columns, shown.text
     return shown
 
 
@@ -42,6 +42,57 @@ def check(*arguments, code=0, **options):
 def test_help(command):
     shown = check(*command, "--help")
     assert "Usage: " in shown.text
+    assert "\n    gpclass " in shown.text or not command, "examples"
+
+
+def test_help_lists_commands_in_the_order_of_work_and_options_in_sections():
+    shown = check("--help").text.partition("Commands:")[2]
+    places = [shown.index(f"  {name} ") for name in ("compare", "fit", "check", "predict", "info", "explore")]
+    assert places == sorted(places)
+    text = check("fit", "--help").text
+    titles = ["Options:", "Model:", "Rows and columns:", "Reading DATA:", "General:", "Examples:"]
+    assert [line.strip() for line in text.splitlines() if line.strip() in titles] == titles
+    options = dict(zip(titles, re.split("|".join(titles), text)[1:], strict=True))
+    assert "--kernel" in options["Model:"]
+    assert "--decimal" in options["Reading DATA:"]
+    assert "--help" in options["General:"]
+
+
+def test_names_are_listed():
+    assert "rbf-shared" in check("fit", "--kernel", "list").text
+    assert "label_noise" in check("compare", "--likelihood", "list").text
+    names = [
+        line.split()[0] for line in check("fit", "--inference", "list", columns=200).lines if line.strip()
+    ]
+    assert {"auto", "laplace", "ep", "vi", "mcmc"} <= set(names)
+    assert "gradient-boosting    of scikit-learn" in check("compare", "-m", "list").text
+
+
+def test_progress_names_rows_and_stage_and_scores_come_first(place):
+    shown = check("fit", "t.csv", "-t", "y", "-o", "vi.gpc", cwd=place)
+    for words in ("searching for length scales", "choosing the kernel", "learning"):
+        assert re.search(rf"^fitting 40 rows, \d+ s: {words} on 40 rows", shown.text, re.MULTILINE)
+    facts = shown.text.partition("leave-one-out log loss ")[2]
+    assert -1 < facts.index("leave-one-out error") < facts.index("training rows") < facts.index("kernel ")
+    assert shown.lines[-2].startswith("Wrote the model to vi.gpc")
+
+
+def test_an_interrupted_fit_keeps_its_model(place):
+    options = {"cwd": place, "stop_at": "choosing the kernel", "code": 130}
+    shown = check("fit", "t.csv", "-t", "y", "-o", "cut.gpc", **options)
+    assert "gpclass: interrupted. cut.gpc has the best model so far." in shown.text
+    assert "log evidence" in check("info", "cut.gpc", cwd=place).text
+
+
+def test_wrong_names_are_corrected(place):
+    said = " ".join(check("fit", "t.csv", "-t", "Y", cwd=place, code=1).lines)
+    assert "no column 'Y' (did you mean 'y'?)" in said
+    said = " ".join(check("fit", "t.csv", "-t", "y", "--kernel", "mattern32", cwd=place, code=1).lines)
+    assert "did you mean 'matern32'?" in said
+    assert "Did you mean 'predict'?" in check("predct", code=2).text
+    assert "--target" in check("fit", "t.csv", "--traget", "y", code=2).text
+    said = " ".join(check("fit", "t.csv", cwd=place, code=2).lines)
+    assert "Give --target, the column with the labels, one of 'the first of two coordinates'" in said
 
 
 @pytest.mark.parametrize("options", [("-m", "laplace"), ("-m", "laplace", "--baselines")], ids=len)
@@ -83,7 +134,7 @@ def test_explain(place):
     )
     shown = in_terminal("explain", "m.gpc", "t.csv", "-o", "page.txt", cwd=place)
     assert shown.code == 1
-    assert "expected a name that ends in .html, .md" in shown.text.replace("\n", " ")
+    assert "expected one that ends in .html, .md" in shown.text.replace("\n", " ")
 
 
 def test_explore_starts_and_stops(place):
@@ -95,7 +146,6 @@ def test_explore_starts_and_stops(place):
 
 @pytest.mark.parametrize("arguments", [("fit", "none.csv", "-t", "y"), ("info", "t.csv")], ids="-".join)
 def test_an_error_is_one_sentence_in_red(place, arguments):
-    shown = in_terminal(*arguments, cwd=place)
-    assert shown.code == 1
+    shown = check(*arguments, cwd=place, code=1, columns=60)
     assert re.search(r"\x1b\[31m(\x1b\[1m)?gpclass: error:", shown.raw)
-    assert "Traceback" not in shown.text
+    assert "\x1b[31m" not in check(*arguments, cwd=place, code=1, NO_COLOR="1").raw

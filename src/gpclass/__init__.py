@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpclass.onnx import to_onnx
     from gpclass.persistence import load
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = ["DoubtfulFitWarning", "GaussianProcessClassifier", "bayes_decision", "compare", "load", "to_onnx"]
 

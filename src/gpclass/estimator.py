@@ -99,7 +99,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     integration : {"exact", "map", "mackay", "monte_carlo"}, default="exact"
         How the latent value is averaged out of the class probability; see `gpclass.learning.prediction`.
     verbose : int, default=0
-        Whether to show progress: a bar on standard error or in a notebook if tqdm is installed.
+        Whether to show progress: the stage of the fit and its number of rows, in a line on standard error.
     categorical_features : "from_dtype", names, indices, mask or None, default="from_dtype"
         Columns that are categories besides text and categorical types; see `gpclass.tables.Encoder`.
 
@@ -284,7 +284,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
             from gpclass.decision import check_cost
 
             check_cost(self.cost_matrix, n_classes, n_classes)
-        with reporter(self.verbose) as report:
+        with reporter(self.verbose, f"fitting {training.n_rows:,} rows") as report:
             pose = partial(make_task, training=training, seed=seed, report=report)
             fitted = fit_best(list(map(pose, candidates(self, training))))
         self._keep(fitted, training.classes, training.rows, seed)

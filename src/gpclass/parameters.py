@@ -13,6 +13,7 @@ from gpclass.core.checks import check_integers, check_numbers, check_option, is_
 from gpclass.core.hyperpriors import NO_PRIOR, Hyperprior, Shrinkage
 from gpclass.core.protocols import Inference, Likelihood
 from gpclass.core.registry import Method, parts
+from gpclass.core.text import similar
 from gpclass.kernels import Kernel, bind_columns, kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.sparse.settings import Inducing
@@ -115,4 +116,5 @@ def _check_name(name: str, value: Any, known: Iterable[str], other: Any = ()) ->
         raise ValueError(f"{name} is the class {value.__name__}, expected an object: {value.__name__}().")
     fine = value in known if isinstance(value, str) else isinstance(value, other)
     options = ", ".join(repr(option) for option in known)
-    check_option(name, value, fine, f"{options}" + (" or such an object" if other else ""))
+    expected = f"{options}{' or such an object' if other else ''}{similar(value, known)}"
+    check_option(name, value, fine, expected)

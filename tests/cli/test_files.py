@@ -66,7 +66,7 @@ def test_standard_output_on_a_full_disk(here):
     os.close(full)
     assert ended.code == 1
     assert len(ended.stderr.splitlines()) == 1
-    assert "No space left on device" in ended.stderr
+    assert ended.stderr == "gpclass: error: The output cannot be used: No space left on device.\n"
 
 
 def test_predictions_can_go_to_a_stream(here):
@@ -110,10 +110,14 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("writer", "name", "words"),
         [
-            ("model", "x.csv", "x.csv is to be a model, expected a name that ends in .gpc"),
-            ("csv", "x.gpc", "x.gpc is to be a table, expected a name that ends in .csv, .csv.gz, .json"),
-            ("csv", "x.csv.zip", "x.csv.zip is to be a table"),
-            ("csv", "x", "x is to be a table"),
+            ("model", "x.csv", "x.csv is not the name of a model file, expected one that ends in .gpc"),
+            (
+                "csv",
+                "x.gpc",
+                "x.gpc is not the name of a table file, expected one that ends in .csv, .csv.gz, .json",
+            ),
+            ("csv", "x.csv.zip", "x.csv.zip is not the name of a table file"),
+            ("csv", "x", "x is not the name of a table file"),
         ],
     )
     def test_an_ending_of_another_kind_is_refused(self, here, writer, name, words):

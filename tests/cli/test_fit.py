@@ -45,6 +45,10 @@ def test_names_that_are_not_there(folder, tmp_path):
     assert "directory" in one_sentence(run("fit", tmp_path, "-t", "ill", code=1))
 
 
+def interrupted(*args, **options):
+    raise KeyboardInterrupt
+
+
 def test_too_many_rows_are_refused_before_they_are_tried(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     table = write(tmp_path / "t.csv", ["x", "y"], [[x, i % 2] for i, x in enumerate(rng.normal(size=300))])
@@ -55,7 +59,7 @@ def test_too_many_rows_are_refused_before_they_are_tried(tmp_path, monkeypatch):
     run("fit", table, "-t", "y", "--rows", 40, "--inference", "laplace", "-o", tmp_path / "m.gpc")
 
 
-def test_an_interruption_is_one_sentence_and_leaves_no_file(folder, tmp_path, monkeypatch):
+def test_an_interruption_keeps_the_best_model_so_far(folder, tmp_path, monkeypatch):
     calls, right = [], Problem.infer
 
     def infer(self, prior, init):
@@ -67,6 +71,13 @@ def test_an_interruption_is_one_sentence_and_leaves_no_file(folder, tmp_path, mo
     monkeypatch.setattr(Problem, "infer", infer)
     options = ("-t", "y", "--inference", "laplace", "-o", tmp_path / "m.gpc")
     result = run("fit", folder / "moons.csv.gz", *options, code=130)
-    assert result.stderr.strip().endswith("gpclass: interrupted; unfinished results were not written.")
+    assert result.stderr.strip().endswith(f"interrupted. {tmp_path / 'm.gpc'} has the best model so far.")
     assert "Learning was interrupted" in result.stderr
+    assert len(persistence.load(tmp_path / "m.gpc").training_rows()[1]) == 60
+
+
+def test_an_interruption_before_there_is_a_model_leaves_no_file(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr("gpclass.cli.tables.read_table", interrupted)
+    result = run("fit", folder / "moons.csv.gz", "-t", "y", "-o", tmp_path / "m.gpc", code=130)
+    assert result.stderr == "gpclass: interrupted. Unfinished results were not written.\n"
     assert not list(tmp_path.iterdir())

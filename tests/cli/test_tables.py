@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import io
+import os
+import shlex
 import sys
+import threading
+import zipfile
 
 import numpy as np
 import pandas as pd
@@ -11,6 +15,7 @@ import pytest
 from cli_runner import column, one_sentence, rows_of, run
 
 import gpclass
+from gpclass.cli.app import notation
 from gpclass.cli.tables import read_table
 
 N = 60
@@ -111,7 +116,7 @@ def test_what_training_did_not_have_is_counted(messy, tmp_path):
 def test_an_identifier_is_named(tmp_path):
     MESSY.assign(id=np.arange(N)).to_csv(tmp_path / "t.csv", index=False)
     result = run("fit", tmp_path / "t.csv", "-t", "y", "--inference", "laplace", "-o", tmp_path / "m.gpc")
-    assert "'id' of X numbers the rows, and may be identifiers" in result.stderr
+    assert "Column 'id' of the table numbers the rows, and is likely to be an identifier" in result.stderr
 
 
 BROKEN = {
@@ -125,19 +130,22 @@ BROKEN = {
     ),
     "twice": ("a,a,y\n1,2,0\n", "more than one column called 'a'"),
     "no target": ("a,b\n1,2\n", "no column 'y'"),
-    "no label": ("a,y\n1,\n2,0\n", "no label in row 1"),
+    "no label": ("a,y\n1,\n2,\n", "no label in column 'y'"),
     "no inputs": ("y\n0\n1\n", "besides the target"),
-    "short": ("a,y\n1,0\n2\n", "no label in row 2"),
-    "long": ("a,y\n1,0\n2,1,3\n", "Expected 2 fields in line 3, saw 3"),
+    "short": ("a,y\n1,0\n2\n", "only the class '0'"),
+    "long": ("a,y\n1,0\n2,1,3\n", "3 values in line 3, and 2 in the lines above: remove lines"),
     "all long": ("a,y\n1,0,3\n2,1,3\n", "rows with more values than its first line has names"),
     "no header": ("1,2\n3,4\n", "starts with numbers"),
     "no name": ("a,,y\n1,2,0\n", "column 2"),
     "quotes": ('a,y\n"1,0\n2,1\n', "quotes"),
     "measurement": ("a,y\n1,0.5\n2,0.7\n3,0.1\n", "measurement"),
     "names": ("a,y\n" + "".join(f"n{i},{i % 2}\n" for i in range(50)), "--drop a"),
-    "commas": ("a;y\n" + "".join(f"{i},5;{i % 2}\n" for i in range(50)), "--decimal ,"),
-    "percent": ("a,y\n" + "".join(f"{i}%,{i % 2}\n" for i in range(50)), "numbers as text, such as '0%'"),
-    "constant": ("a,b,y\n1,,0\n1,,1\n", "All columns of X are constant"),
+    "commas": ("a;y\n" + "".join(f"{i},5;{i % 2}\n" for i in range(50)), "give --decimal ',', or"),
+    "percent": (
+        "a,y\n" + "".join(f"{i}%,{i % 2}\n" for i in range(50)),
+        "numbers as text, such as '0%': give --strip '%', or",
+    ),
+    "constant": ("a,b,y\n1,,0\n1,,1\n", "All columns of the table are constant"),
     "latin": (
         b"caf\xe9,y\n1,0\n",
         "utf-8, as it has the byte 0xe9: give its encoding, such as --encoding latin-1",
@@ -176,14 +184,14 @@ def test_an_encoding_and_a_sheet_that_do_not_exist(messy, tmp_path):
     pytest.importorskip("openpyxl")
     WRITERS["t.xlsx"](tmp_path / "t.xlsx")
     done = run(*arguments, tmp_path / "t.xlsx", "--sheet", "other", code=1)
-    assert "Worksheet named 'other' not found" in one_sentence(done)
+    assert "no sheet 'other': its sheets are 'data'" in one_sentence(done)
 
 
 def test_decimal_commas_of_new_rows_are_refused_with_the_option(messy, tmp_path):
     german(MESSY).to_csv(tmp_path / "t.csv", index=False, sep=";", decimal=",")
     said = one_sentence(run("predict", messy / "m.gpc", tmp_path / "t.csv", code=1))
-    assert "'größe' cannot be read as numbers" in said
-    assert "give --decimal or --thousands" in said
+    assert "'größe' has texts where the training rows have numbers, such as '" in said
+    assert said.endswith("give --decimal ','.")
 
 
 @pytest.mark.parametrize("name", [None, "id"])
@@ -203,7 +211,7 @@ def test_tables_that_do_not_go_with_the_model(messy, tmp_path):
     assert "has no columns 'größe', 'member', 'since', 'seen'" in words
     MESSY.assign(count="many").to_csv(tmp_path / "t.csv", index=False)
     words = one_sentence(run("predict", messy / "m.gpc", tmp_path / "t.csv", code=1))
-    assert "The column 'count' cannot be read as numbers" in words
+    assert "The column 'count' has texts where the training rows have numbers, such as 'many'" in words
 
 
 def test_columns_may_be_in_any_order_and_more_than_needed(messy, tmp_path):
@@ -223,8 +231,10 @@ def test_dates_that_do_not_exist_are_not_missing_values(dates, tmp_path):
 def test_files_and_options_that_are_refused(messy, tmp_path):
     (tmp_path / "t.ods").write_bytes(b"PK")
     assert "save it as .xlsx or .csv" in one_sentence(run("fit", tmp_path / "t.ods", "-t", "y", code=1))
-    done = run("fit", messy / "t.csv", "-t", "y", "--decimal", "abc", code=1)
-    assert "length-1 decimal" in one_sentence(done)
+    for name, mark in (("--decimal", "abc"), ("--thousands", ".")):
+        said = one_sentence(run("fit", messy / "t.csv", "-t", "y", name, mark, code=1))
+        assert f"{name} {mark!r}" in said
+        assert "not two different characters" in said
     MESSY.assign(tags=[[1, 2]] * N).to_json(
         tmp_path / "t.jsonl", orient="records", lines=True, date_format="iso"
     )
@@ -245,3 +255,90 @@ def test_months_and_times_are_dates_and_durations(tmp_path):
     assert frame["start"].dt.total_seconds().tolist()[::2] == [52200.0, 32730.0]
     assert frame["lap"].dt.total_seconds().tolist()[::2] == [90.5, 43200.0]
     assert frame[["month", "start", "lap"]].isna().all(axis=1).tolist() == [False, True, False]
+
+
+NOTATIONS = {
+    "german": ("1.234,5", {"decimal": ",", "thousands": "."}, 1234.5),
+    "english": ("1,234.5", {"thousands": ","}, 1234.5),
+    "swiss": ("1'234", {"thousands": "'"}, 1234.0),
+    "spaces": ("1 234", {"thousands": " "}, 1234.0),
+    "percent": ("12.5 %", {"strip": "%"}, 12.5),
+    "money": ("€ 1.234,50", {"decimal": ",", "thousands": ".", "strip": "€"}, 1234.5),
+    "minus": ("−1.5", {}, -1.5),
+    "comma": ("137,5", {"decimal": ","}, 137.5),
+}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "xlsx"])
+@pytest.mark.parametrize("name", NOTATIONS)
+def test_numbers_in_other_notations_are_read_with_the_option_that_is_named(name, kind, tmp_path):
+    text, options, value = NOTATIONS[name]
+    frame = pd.DataFrame(
+        {"a": [text, None, text], "day": ["01.02.2019"] * 3, "code": ["007"] * 3, "y": list("aba")}
+    )
+    path = str(tmp_path / f"t.{kind}")
+    if kind == "csv":
+        frame.to_csv(path, index=False, sep=";")
+    elif kind == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        pytest.importorskip("openpyxl")
+        frame.to_excel(path, index=False)
+    found = read_table(path, ["y"], **options)
+    assert found["a"].tolist()[::2] == [value, value]
+    assert found["a"].isna().tolist() == [False, True, False]
+    assert found["day"].dt.month.tolist() == [2, 2, 2], "a date is not a number with two marks for thousands"
+    words = shlex.split(notation(text).partition(" (or")[0])
+    assert dict(zip(words[::2], words[1::2], strict=True)) == {
+        f"--{key}": mark for key, mark in options.items()
+    }
+
+
+def test_other_texts_and_numbers_for_missing_values(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,y\n1,unknown,u\n-999,2.5,v\n3,4.5,u\n")
+    frame = read_table(str(tmp_path / "t.csv"), ["y"], missing=["unknown", "-999"])
+    assert frame["a"].tolist()[::2] == [1, 3]
+    assert frame["b"].tolist()[1:] == [2.5, 4.5]
+    assert frame.isna().sum().tolist() == [1, 1, 0]
+    frame.fillna({"a": -999}).to_parquet(tmp_path / "t.parquet")
+    assert read_table(str(tmp_path / "t.parquet"), missing=["-999"])["a"].isna().tolist() == [
+        False,
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(ending, tmp_path):
+    frame = pd.DataFrame({"a": [1.5, 2.5], "y": ["u", "v"]}, index=[7, 3])
+    path = str(tmp_path / f"t.{ending}")
+    (frame.to_csv if ending == "csv" else frame.to_excel)(path)
+    assert list(read_table(path)) == ["a", "y"]
+    (tmp_path / "other.csv").write_text(",a,y\n1.5,1,u\n2.5,2,v\n")
+    with pytest.raises(ValueError, match="no name for column 1"):
+        read_table(str(tmp_path / "other.csv"))
+
+
+def test_rows_without_a_label_are_counted(tmp_path):
+    labels = MESSY["y"].where(np.arange(N) > 2)
+    MESSY[["count"]].assign(y=labels).to_csv(tmp_path / "t.csv", index=False)
+    result = run("fit", tmp_path / "t.csv", "-t", "y", "--kernel", "rbf", "-o", tmp_path / "m.gpc")
+    assert f"no label in 3 of {N} rows, column 'y': these rows are left out" in result.stderr
+    assert f"training rows                  {N - 3}" in result.stdout
+
+
+def test_files_that_can_be_read_once_and_lines_of_json(messy, tmp_path):
+    wanted = read_table(str(messy / "t.csv"))
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=[(messy / "t.csv").read_bytes()])
+    writer.start()
+    assert read_table(str(tmp_path / "pipe")).equals(wanted)
+    writer.join()
+    WRITERS["t.jsonl"](tmp_path / "lines.json")
+    assert len(read_table(str(tmp_path / "lines.json"))) == N
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as packed:
+        packed.writestr("a.csv", "x\n1")
+        packed.writestr("b.csv", "x\n1")
+    assert "has several files" in one_sentence(run("fit", tmp_path / "two.zip", "-t", "y", code=1))
+    (tmp_path / "t.csv").write_bytes(b"\x7fELF\xd0\0\0a,b")
+    assert "expected a table" in one_sentence(run("fit", tmp_path / "t.csv", "-t", "y", code=1))

@@ -455,7 +455,7 @@ def interrupting(monkeypatch, when):
     """Make the progress report interrupt the fit when it says so."""
 
     @contextmanager
-    def reporter(verbose):
+    def reporter(verbose, task):
         def report(what):
             if str(what).startswith(when):
                 raise KeyboardInterrupt

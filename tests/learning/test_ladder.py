@@ -70,7 +70,7 @@ def test_a_rung_starts_where_the_last_one_ended():
     assert len(above.learned.history) < len(whole.history)
     words = []
     climb(state, Plan(report=words.append), last=False)
-    assert words[0] == "300 rows"
+    assert words[0] == "learning on 300 rows"
 
 
 def test_rungs_end_where_a_search_on_all_rows_ends():

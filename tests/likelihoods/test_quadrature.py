@@ -191,7 +191,7 @@ def test_derivatives_by_differences(likelihood, y, mean, log_var, power) -> None
     mass, slope, curvature, shrink = four(likelihood.tilted(np.full(5, y), at, np.full(5, var), power))
     np.testing.assert_allclose(weights @ mass / h, slope[2], rtol=1e-7, atol=1e-11 * (1 + abs(mass[2])))
     np.testing.assert_allclose(
-        -(weights @ slope) / h, curvature[2], rtol=1e-7, atol=1e-11 * (1 + abs(slope[2]))
+        -(weights @ slope) / h, curvature[2], rtol=1e-7, atol=2e-11 * (1 + abs(slope[2]))
     )
     np.testing.assert_allclose(shrink, 1.0 - var * curvature, rtol=1e-9, atol=1e-10)
 

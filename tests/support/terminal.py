@@ -39,15 +39,15 @@ class Shown:
         return "\n".join(self.lines)
 
 
-def in_terminal(*arguments, cwd=None, stop_at=None):
+def in_terminal(*arguments, cwd=None, stop_at=None, columns=COLUMNS, **environment):
     """Run ``gpclass`` in a terminal; press Ctrl+C as soon as it has written ``stop_at``."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
 
     def work():
         for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
             os.environ.pop(name, None)
-        os.environ["TERM"] = "xterm-256color"
+        os.environ |= {"TERM": "xterm-256color", **environment}
         os.chdir(cwd or ".")
         main([str(argument) for argument in arguments])
 

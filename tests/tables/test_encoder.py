@@ -134,7 +134,7 @@ def test_types_may_change_between_training_and_prediction():
         empty = frame.assign(b=pd.Series([None] * 4, dtype=object))
         assert (encoder.transform(empty)[:, -1] > 0).all()
     with pytest.raises(
-        ValueError, match="Column 'b' of X cannot be read as numbers, as in the training rows"
+        ValueError, match="Column 'b' of X has texts where the training rows have numbers, such as 'x'"
     ):
         encoder.transform(frame.assign(b=["x"] * 4))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 import traceback
 import warnings
@@ -22,20 +24,23 @@ from gpclass.cli.show import check, info, plot
 # Names of the warnings that are shown.
 SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "OrderWarning", "TableWarning")
 EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}  # the extras of these packages; "cli" installs all others
-# What to do about a column that cannot be used as it is.
+# What to do about a column that cannot be used as it is. {0} is its name, {1} how to read its numbers.
 REMEDIES = {
-    "numbers": "give --decimal or --thousands with the mark that they use, such as --decimal , --thousands ., correct "
-    "them, or leave them out with --drop {}",
-    "conversion": "write it as in the training rows, and give --decimal or --thousands if its numbers need them",
+    "numbers": "give {1}, or leave it out with --drop {0}",
+    "texts": "correct them, give --missing with those that stand for missing values, or leave it out with --drop {0}",
+    "new numbers": "give {1}",
+    "conversion": "write it as in the training rows, or give --missing with texts that stand for missing values",
     "identifier": "leave it out with --drop {0}, or treat it as categories with --categorical {0}",
-    "dates": "write them as 2026-01-31, leave cells without a date empty, or leave them out with --drop {}",
+    "dates": "write them as 2026-01-31, leave cells without a date empty, or leave it out with --drop {0}",
+    "times": "write them as 14:30:00, leave cells without a time empty, or leave it out with --drop {0}",
+    "other": "correct it, or leave it out with --drop {0}",
 }
 USES = """\b
 gpclass compare data.csv --target y      find out which method suits the data
 gpclass fit data.csv --target y          fit a model and save it to model.gpc
-gpclass predict model.gpc new.csv        predict new rows
 gpclass check model.gpc                  can the approximation be trusted?
 gpclass explain model.gpc data.csv       which columns matter, and how: a page
+gpclass predict model.gpc new.csv        predict new rows
 gpclass compare                          try it on a small built-in problem
 gpclass explore                          place points in a page in the browser
 """
@@ -44,6 +49,10 @@ gpclass explore                          place points in a page in the browser
 class Group(click.Group):
     """A group that reports every error in one sentence and exits with the matching code."""
 
+    def list_commands(self, context: Any) -> list[str]:
+        """Return the names of the commands in the order of work."""
+        return list(self.commands)
+
     def invoke(self, context: Any) -> Any:
         """Run a command."""
         with warnings.catch_warnings():
@@ -51,10 +60,13 @@ class Group(click.Group):
             try:
                 super().invoke(context)
                 sys.stdout.flush()
-            except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
+            except (click.ClickException, click.exceptions.Exit, BrokenPipeError) as error:
+                if type(error) is click.UsageError:
+                    words = output.wrapped(f"Error: {error.message}", sys.stderr).removeprefix("Error: ")
+                    raise click.UsageError(words, error.ctx) from None
                 raise
-            except (KeyboardInterrupt, click.Abort):
-                output.remark("gpclass: interrupted; unfinished results were not written.")
+            except (KeyboardInterrupt, click.Abort) as error:
+                output.remark(f"gpclass: interrupted. {str(error) or 'Unfinished results were not written.'}")
                 context.exit(130)  # 128 + the number of the signal, as in shells
             except Exception as error:
                 _discard_output()
@@ -67,25 +79,20 @@ class Group(click.Group):
 @click.group(
     cls=Group,
     epilog=USES,
-    context_settings={
-        "help_option_names": ["-h", "--help"],
-        "max_content_width": 100,
-        "show_default": True,
-        "color": False if os.environ.get("NO_COLOR") else None,  # None: colours only on a terminal
-    },
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(__version__, prog_name="gpclass")
 def gpclass() -> None:
     """Classify the rows of a table with Gaussian processes. Probabilities come with credible intervals.
 
-    DATA is a CSV, JSON, Excel (.xlsx), Parquet or Feather file, possibly compressed (.gz, .zip); - is CSV from
+    DATA is a CSV, JSON, Excel (.xlsx), Parquet or Feather file, possibly compressed (.gz, .zip); - is CSV or JSON from
     standard input. Columns may have numbers, text, truth values, dates and gaps. An output file appears when it is
     complete. It has an ending of its kind, and never replaces an input. Every command has its own --help with examples.
     Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
     """
 
 
-for command in (compare, fit, predict, check, explain, plot, info, explore):
+for command in (compare, fit, check, explain, predict, plot, info, explore):
     gpclass.add_command(command)
 
 
@@ -97,7 +104,7 @@ def _show_warnings() -> None:
         # By name, because importing the classes would import all of scikit-learn.
         if category.__name__ in SHOWN and str(message) not in shown:
             shown.add(str(message))
-            output.remark(str(message), "gpclass: warning: ", "yellow")
+            output.remark(plain(str(message)), "gpclass: warning: ", "yellow")
 
     warnings.simplefilter("always")
     warnings.showwarning = show
@@ -111,17 +118,51 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def notation(example: str) -> str:
+    """Return the options that read a number that is written like this; '' if it has no digits.
+
+    >>> notation("1.234,50 €"), notation("1,234"), notation("7 %")
+    ("--decimal ',' --thousands '.' --strip '€'", "--thousands ',' (or --decimal ',')", "--strip '%'")
+    """
+    marks = re.findall(r"(?<=\d)[.,'\s](?=\d)", example)
+    once = {mark for mark in marks if marks.count(mark) == 1}
+    grouped = len(marks) == 1 and re.search(r"\d[,'\s]\d{3}(?!\d)", example) is not None
+    decimal = marks[-1] if marks and marks[-1] in once and not grouped else ""
+    thousands = [mark for mark in dict.fromkeys(marks) if mark != decimal]
+    decimal = "," if thousands == ["."] else decimal.replace(".", "")
+    signs = "".join(dict.fromkeys(re.findall(r"[^\d\s.,'+−-]", example)))
+    signs = signs if re.search(r"\d", example) else ""
+    given = [("--decimal", decimal), ("--thousands", "".join(thousands)), ("--strip", signs)]
+    options = " ".join(f"{name} {mark!r}" for name, mark in given if mark)
+    return options + " (or --decimal ',')" * (grouped and thousands == [","])
+
+
+def plain(words: str) -> str:
+    """Return a message of the library in one line, with the table of the user instead of the argument X."""
+    words = re.sub(r"^(?:Input )?X\b", "The table", " ".join(words.split()))
+    words = re.sub(r"^(Column '(.*)' .*): drop it\.$", r"\1: leave it out with --drop '\2'.", words)
+    words = words.replace("replace them by NaN, which is an empty cell in a file", "give them to --missing")
+    return re.sub(r"(?<!['\w])X\b(?!['.])", "the table", words)
+
+
 def sentence(error: Exception) -> str:
     """Return the message of an error in one line."""
-    words = " ".join(str(error).split())
+    words = plain(str(error))
     # By its attribute, because importing the class ColumnError would import scikit-learn.
     if problem := getattr(error, "problem", ""):
-        remedy = REMEDIES.get(problem, "correct it, or leave it out with --drop {}")
-        return f"The column {error.name!r} {error.found}: {remedy.format(error.name)}."  # type: ignore[attr-defined]
+        given: Any = error
+        options = notation(given.example or "")
+        problem = {"conversion": "new numbers" if options else problem, "signs": "numbers"}.get(
+            problem, problem
+        )
+        remedy = REMEDIES.get(problem, REMEDIES["other"]).format(shlex.quote(given.name), options)
+        return f"The column {given.name!r} {given.found}: {remedy}."
     if isinstance(error, MemoryError):
         return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."
     if isinstance(error, ModuleNotFoundError):
         return f'This needs {error.name}: pip install "gpclass[{EXTRAS.get(error.name or "", "cli")}]".'
     if isinstance(error, ValueError | ImportError) and words:
         return words
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or 'The output'} cannot be used: {error.strerror}."
     return f"{type(error).__name__}: {words or 'no message'} (--debug shows the traceback)."

@@ -19,14 +19,11 @@ EXAMPLES = (
 )
 
 
-@click.command(epilog=options.examples(*EXAMPLES))
+@options.command(*EXAMPLES)
 @options.data_or_problem
 @options.figure
-@click.option(
-    "--method", "-m", "methods", multiple=True, metavar="NAME",
-    help="Method to compare: laplace, ep, vi, mcmc, dirichlet, sklearn-gp, logistic-regression or gradient-boosting. "
-    "Repeat it for several.  [default: laplace, ep, vi; without DATA also mcmc]",
-)  # fmt: skip
+@options.part("--method", "-m", "methods", multiple=True, show_default="laplace, ep, vi; without DATA also mcmc",
+              text="Method to compare, such as vi or gradient-boosting; repeat it for several")  # fmt: skip
 @click.option("--baselines", is_flag=True, help="Also compare the three classifiers of scikit-learn.")
 @click.option("--cv", default=5, metavar="K", help="Number of cross-validation folds.")
 @options.model

@@ -12,7 +12,7 @@ from gpclass.cli.files import access, check_output, read_model
 from gpclass.cli.show import describe
 
 
-@click.command(epilog=options.examples("explain model.gpc data.csv", "explain model.gpc data.csv -o page.md"))
+@options.command("explain model.gpc data.csv", "explain model.gpc data.csv -o page.md")
 @click.argument("model")
 @click.argument("data")
 @click.option(

@@ -17,7 +17,7 @@ EXAMPLES = (
 ROWS = 200  # number of rows shown of a longer table
 
 
-@click.command(epilog=options.examples(*EXAMPLES))
+@options.command(*EXAMPLES)
 @options.data_or_problem
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+
+from gpclass.core import text
 
 ENDINGS = {
     "model": (".gpc",),
@@ -28,6 +30,13 @@ def named(names: Iterable[object], most: int = 6) -> str:
     shown = [repr(str(name)) for name in names]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
+
+
+def check_known(found: str, others: str, names: Iterable[str], known: Sequence[str]) -> None:
+    """Raise unless all names are known: ``found``, the names that are not, the most similar one, and ``others``."""
+    if missing := [name for name in names if name not in known]:
+        wrong = f"{'s' * (len(missing) > 1)} {named(missing)}{text.similar(missing[0], known)}"
+        raise InputError(f"{found}{wrong}: {others} {named(known, 12)}.")
 
 
 @contextlib.contextmanager
@@ -56,7 +65,7 @@ def check_output(path: str, kind: str, inputs: Iterable[str | None]) -> None:
             raise InputError(f"{path} is an input of this command, and would be lost: give another output.")
     if not path.lower().endswith(ENDINGS[kind]):
         raise InputError(
-            f"{path} is to be a {kind}, expected a name that ends in {', '.join(ENDINGS[kind])}."
+            f"{path} is not the name of a {kind} file, expected one that ends in {', '.join(ENDINGS[kind])}."
         )
 
 
@@ -64,8 +73,13 @@ def read_model(path: str) -> tuple[Any, dict[str, Any]]:
     """Return the classifier in a file, and the record that `gpclass fit` saved with it, if any."""
     from gpclass.persistence import load_with_extra
 
-    with access(path, "read"):
-        clf, about = load_with_extra(path)
+    try:
+        with access(path, "read"):
+            clf, about = load_with_extra(path)
+    except ValueError as error:
+        if path.lower().endswith(ENDINGS["model"]) or isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is not a model file, expected one from gpclass fit (.gpc).") from None
     if getattr(clf, "n_features_in_", None) is None:
         raise InputError(f"{path} contains a model of structured inputs, not of a table: use it in Python.")
     return clf, about or {}

@@ -12,7 +12,7 @@ from click import option
 from gpclass import __version__
 from gpclass.cli import options, output
 from gpclass.cli.files import access, check_output
-from gpclass.cli.show import describe, show_facts
+from gpclass.cli.show import describe, scores_of, show_facts
 
 EXAMPLES = (
     "fit data.csv --target species",
@@ -20,13 +20,14 @@ EXAMPLES = (
     "fit data.parquet -t y --drop name,id --categorical ward",
     "fit data.csv -t y --separator ';' --decimal , --encoding latin-1",
 )
+ECHOED = ("data", "target", "model", "kilobytes", "gpclass", "date")  # facts that the text leaves out
 
 
-@click.command(epilog=options.examples(*EXAMPLES))
+@options.command(*EXAMPLES)
 @click.argument("data")
-@option("--target", "-t", metavar="COL", required=True, help="Column of DATA with the labels.")
+@option("--target", "-t", metavar="COL", help="Column of DATA with the labels.  [required]")
 @option("--output", "-o", "path", metavar="FILE", default="model.gpc", help="Model file to write.")
-@option("--inference", metavar="NAME", default="auto", help="Method: auto, laplace, ep, vi, dirichlet, ...")
+@options.part("--inference", default="auto", text="Method: auto, laplace, ep, vi, dirichlet, ...")
 @options.model
 @option("--multi-class", metavar="NAME", default="joint",
         help="Three classes or more: joint, one_vs_rest or one_vs_one.")  # fmt: skip
@@ -39,12 +40,12 @@ EXAMPLES = (
 @options.table
 @options.running
 @options.common
-def fit(data: str, target: str, path: str, table: dict[str, Any], as_json: bool, **model: Any) -> None:
+def fit(data: str, target: str | None, path: str, table: dict[str, Any], as_json: bool, **model: Any) -> None:
     """Fit a model to a table and save it.
 
     Text and truth values are categories. Missing values need no preparation. The model file contains the coding of the
-    columns, so that predict, and gpclass.load in Python, accept tables as they are. To see all names that --inference,
-    --likelihood or --kernel accepts, give it an unknown one, as in --kernel list.
+    columns, so that predict, and gpclass.load in Python, accept tables as they are. Ctrl+C ends learning, and saves the
+    best model so far.
     """
     from gpclass.cli.tables import read_problem
     from gpclass.estimator import GaussianProcessClassifier
@@ -56,15 +57,21 @@ def fit(data: str, target: str, path: str, table: dict[str, Any], as_json: bool,
     start = time.perf_counter()
     clf = GaussianProcessClassifier(**model).fit(X, y)
     about = {
+        **scores_of(clf, y),
+        "training_rows": len(y),
+        "fit_seconds": round(time.perf_counter() - start, 3),
         "data": data,
         "target": target,
-        "training_rows": len(y),
         "gpclass": __version__,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "fit_seconds": round(time.perf_counter() - start, 3),
     }
-    if any(part.interrupted for part in clf.base_estimator_.models):  # its best result so far is not saved
-        raise KeyboardInterrupt
     with access(path, "written"):
         save(clf, path, extra=about)
-    (output.show_json if as_json else show_facts)(describe(path, clf, about))
+    known = describe(path, clf, about)
+    if as_json:
+        output.show_json(known)
+    else:
+        show_facts({name: None if name in ECHOED else value for name, value in known.items()})
+    output.remark(f"Wrote the model to {path} ({known['kilobytes']} kB).")
+    if any(part.interrupted for part in clf.base_estimator_.models):
+        raise KeyboardInterrupt(f"{path} has the best model so far.")

@@ -10,8 +10,38 @@ from typing import Any
 import click
 from click import Choice, IntRange, option
 
-READING = ("separator", "decimal", "thousands", "encoding", "sheet")
+from gpclass.cli import output
+
+READING = ("decimal", "thousands", "strip", "missing", "separator", "encoding", "sheet")
 TABLE = ("columns", "drop", "categorical", "rows", "seed", *READING)
+SECTIONS = {  # of help texts, with the names of their options; those that are not listed come first
+    "Model": ("inference", "likelihood", "kernel", "multi_class", "hyperparameters", "n_restarts_optimizer",
+              "class_weight"),
+    "Rows and columns": TABLE[:4],
+    "Reading DATA": READING,
+    "General": ("seed", "n_jobs", "verbose", "as_json", "debug", "help", "_click_default_help"),
+}  # fmt: skip
+
+
+class Command(click.Command):
+    """A command whose help has options in sections."""
+
+    def format_options(self, context: Any, formatter: Any) -> None:
+        """Write the options, in sections."""
+        records: dict[str, list[Any]] = {title: [] for title in ("Options", *SECTIONS)}
+        for parameter in self.get_params(context):
+            if isinstance(parameter, click.Option):
+                title = next((each for each, names in SECTIONS.items() if parameter.name in names), "Options")
+                records[title].append(parameter.get_help_record(context))
+        for title, found in records.items():
+            if found:
+                with formatter.section(title):
+                    formatter.write_dl(found)
+
+
+def command(*examples_of_use: str) -> Callable[[Any], Any]:
+    """Return a decorator for a command with these examples."""
+    return click.command(cls=Command, epilog=examples(*examples_of_use))
 
 
 def together(*options: Any) -> Callable[[Any], Any]:
@@ -24,13 +54,48 @@ def examples(*commands: str) -> str:
     return "\n".join(["\b", "Examples:", *(f"  gpclass {command}" for command in commands)])
 
 
-def columns(name: str, text: str) -> Callable[[Any], Any]:
+def split(context: Any, parameter: Any, values: tuple[str, ...]) -> list[str]:
+    """Return the values of an option, which may be separated by commas."""
+    return [part.strip() for value in values for part in value.split(",") if part.strip()]
+
+
+def columns(name: str, text: str, metavar: str = "COL[,COL...]") -> Callable[[Any], Any]:
     """Return an option that takes names of columns, separated by commas or in several options."""
+    return option(name, multiple=True, metavar=metavar, callback=split, help=text)
 
-    def split(context: Any, parameter: Any, values: tuple[str, ...]) -> list[str]:
-        return [part.strip() for value in values for part in value.split(",") if part.strip()]
 
-    return option(name, multiple=True, metavar="COL[,COL...]", callback=split, help=text)
+def part(*names: str, text: str, **settings: Any) -> Callable[[Any], Any]:
+    """Return an option that takes the name of a part of the library; "list" shows the names, and ends."""
+
+    def show(context: Any, parameter: Any, value: Any) -> Any:
+        if "list" in (value if isinstance(value, tuple) else [value]):
+            output.show_pairs("", names_for(parameter.name))
+            context.exit()
+        return value
+
+    text = f'{text}; "list" shows all.'
+    return option(*names, metavar="NAME", is_eager=True, callback=show, help=text, **settings)
+
+
+def names_for(option_name: str) -> list[tuple[str, str]]:
+    """Return the names that an option takes, with descriptions."""
+    from gpclass import comparison, kernels
+    from gpclass.core import registry
+
+    if option_name == "kernel":
+        rows: Any = [[0.0, 0.0], [2.0, 4.0]]  # the starting values are those of such columns
+        named = {name: str(kernels.named_kernel(name, rows)) for name in kernels.kernel_names()}
+        return [(name, text.removeprefix("1**2 * ")) for name, text in named.items()]
+    parts = registry.parts("likelihood" if option_name == "likelihood" else "inference")
+    first = {name: str(known.__doc__).split("\n")[0].strip() for name, known in parts.items()}
+    found = [(name, text.removeprefix("Settings of ").rstrip(".")) for name, text in first.items()]
+    if option_name == "methods":
+        return found + [(name, "of scikit-learn") for name in comparison.BASELINES]
+    return (
+        found
+        if option_name == "likelihood"
+        else [("auto", "vi for two classes, otherwise vi or dirichlet"), *found]
+    )
 
 
 def _debug(context: Any, parameter: Any, value: bool) -> None:
@@ -43,16 +108,19 @@ common = together(
            help="Show the Python traceback of an error."),
 )  # fmt: skip
 reading = together(
+    option("--decimal", metavar="CHAR", default=".", help="Decimal mark of numbers in text."),
+    option("--thousands", metavar="CHAR", default="", show_default=False,
+           help="Mark between the thousands of numbers in text."),
+    option("--strip", metavar="CHARS", default="", show_default=False,
+           help="Characters to remove from numbers, such as '%' or '$'."),
+    columns("--missing", "Texts for missing values, besides '?', NA and the like.", "TEXT[,TEXT...]"),
     option("--separator", metavar="CHAR",
            help="Separator of a CSV file, such as ';' or tab.  [default: the most frequent one in the header]"),
-    option("--decimal", metavar="CHAR", default=".", help="Decimal mark of the numbers in a CSV file."),
-    option("--thousands", metavar="CHAR", help="Mark between the thousands of numbers in a CSV file.  [default: none]"),
-    option("--encoding", metavar="NAME", default="utf-8-sig", help="Encoding of a CSV file, such as latin-1."),
+    option("--encoding", metavar="NAME", default="utf-8-sig", show_default="utf-8",
+           help="Encoding of a CSV or JSON file, such as latin-1."),
     option("--sheet", metavar="NAME", help="Sheet of an Excel file.  [default: the first]"),
 )  # fmt: skip
-seed = option(
-    "--seed", type=IntRange(0, 2**31 - 1), default=0, metavar="N", help="Seed of the random numbers."
-)
+seed = option("--seed", type=IntRange(0), default=0, metavar="N", help="Seed of the random numbers.")
 running = together(
     option("--jobs", "n_jobs", type=int, metavar="N", help="Number of processes for restarts and several models."),
     option("--verbose", "-v", is_flag=True, callback=lambda context, parameter, value: value or sys.stderr.isatty(),
@@ -65,8 +133,8 @@ data_or_problem = together(
            help="Built-in problem to use if there is no DATA."),
 )  # fmt: skip
 model = together(
-    option("--likelihood", metavar="NAME", default="probit", help="Likelihood: probit, logit, cloglog, ..."),
-    option("--kernel", metavar="NAME", help="Kernel: rbf, matern32, linear, ...  [default: chosen by the evidence]"),
+    part("--likelihood", default="probit", text="Likelihood: probit, logit, cloglog, ..."),
+    part("--kernel", show_default="chosen by the evidence", text="Kernel: rbf, matern32, linear, ..."),
 )  # fmt: skip
 figure = option("--output", "-o", "path", metavar="FILE", help="Figure to write: .png, .pdf, .svg or .jpg.")
 
@@ -89,8 +157,6 @@ def table(command: Any) -> Any:
 
 
 def check_target(data: str | None, target: str | None) -> None:
-    """Raise an error if only one of DATA and --target is given."""
-    if (data is None) != (target is None):
-        raise click.UsageError(
-            "Give DATA and --target, the column that has the labels, together or not at all."
-        )
+    """Raise an error if --target is given without DATA."""
+    if data is None and target is not None:
+        raise click.UsageError("--target is a column of DATA: give DATA too.")

@@ -6,6 +6,7 @@ Lines are wrapped, and coloured, only on a terminal.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -23,18 +24,17 @@ def width_of(stream: Any) -> int | None:
     return min(shutil.get_terminal_size().columns, WIDTH) if stream.isatty() else None
 
 
-def paragraph(text: Any, stream: Any = None) -> None:
-    """Write a text as lines of the result; on a terminal each is wrapped to its width."""
-    stream = stream or sys.stdout
+def wrapped(text: Any, stream: Any) -> str:
+    """Return a text whose lines fit on a terminal."""
     lines, width = str(text).splitlines(), width_of(stream)
-    if width:
-        lines = [fill(line, width, break_on_hyphens=False) for line in lines]
-    click.echo("\n".join(lines), file=stream)
+    return "\n".join(fill(line, width, break_on_hyphens=False) if width else line for line in lines)
 
 
 def remark(sentence: str, title: str = "", colour: str = "") -> None:
-    """Write a note to standard error, after a coloured title if one is given."""
-    paragraph((click.style(title, fg=colour, bold=True) if title else "") + sentence, sys.stderr)
+    """Write a note to standard error, after a coloured title if one is given; it replaces a line of progress."""
+    words = wrapped(title + sentence, sys.stderr).removeprefix(title)
+    title = title if os.environ.get("NO_COLOR") or not title else click.style(title, fg=colour, bold=True)
+    click.echo(("\r\x1b[K" if sys.stderr.isatty() else "") + title + words, err=True)
 
 
 def show_json(value: Any) -> None:
@@ -49,4 +49,5 @@ def show_pairs(title: str, pairs: Sequence[tuple[str, str]]) -> None:
     if pairs:
         text = click.HelpFormatter(width=width_of(sys.stdout) or 10**9)
         text.write_dl(pairs, col_max=NAMES)
+        title = wrapped(title, sys.stdout)
         click.echo(f"\n{title}\n{text.getvalue()}" if title else text.getvalue(), nl=False)

@@ -19,17 +19,18 @@ EXAMPLES = (
 )
 
 
-@click.command(epilog=options.examples(*EXAMPLES))
+@options.command(*EXAMPLES)
 @click.argument("model")
 @click.argument("data")
 @click.option(
     "--output", "-o", "path", metavar="FILE", help="File to write: .csv, .csv.gz, .json or .parquet."
 )
-@click.option("--level", default=0.95, metavar="P", help="Probability that a credible interval covers.")
+@click.option("--level", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, metavar="P",
+              help="Probability that a credible interval covers.")  # fmt: skip
 @click.option("--no-intervals", is_flag=True, help="Do not compute credible intervals, which saves time.")
 @click.option("--cost", metavar="JSON|FILE", help="Cost of each decision, for each true class.")
 @click.option(
-    "--reject", type=float, metavar="COST",
+    "--reject", type=click.FloatRange(0), metavar="COST",
     help='Cost of not deciding; rows whose best decision costs more are "undecided".',
 )  # fmt: skip
 @options.columns("--keep", "Columns of DATA to copy to the result.")
@@ -104,7 +105,7 @@ def _write(frame: Any, path: str | None, as_json: bool) -> None:
     from gpclass.core import files
 
     kind = "" if path is None else path.lower().removesuffix(".gz")
-    if as_json or kind.endswith(".json"):
+    if kind.endswith(".json") or (as_json and path is None):
         text = frame.to_json(orient="records", indent=1, double_precision=15, force_ascii=False) + "\n"
     else:
         text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import date, timedelta
 from typing import Any
 
 import click
@@ -13,9 +15,10 @@ import click
 from gpclass.cli import options, output
 from gpclass.cli.files import InputError, access, check_output, read_model
 from gpclass.cli.output import show_pairs
+from gpclass.core import text
 
 
-@click.command(epilog=options.examples("check model.gpc", "check model.gpc --draws 10000 --json"))
+@options.command("check model.gpc", "check model.gpc --draws 10000 --json")
 @click.argument("model")
 @click.option(
     "--draws", type=click.IntRange(10), default=2000, metavar="N",
@@ -28,32 +31,31 @@ def check(model: str, draws: int, seed: int, as_json: bool) -> None:
 
     Draws from the approximate posterior are weighted so that they follow the exact one (importance sampling). This
     corrects the evidence and shows how far the probabilities of the training rows are off, and a verdict follows.
-    Training rows whose labels are improbable given the other rows are listed, up to ten, counted from 0.
+    Training rows whose labels are improbable given the other rows are listed, up to ten, counted from 0 among the rows
+    that were used.
     """
     clf, _ = read_model(model)
     found = clf.check_approximation(n_samples=draws, random_state=seed)
     doubts = [] if getattr(clf, "loo_proba_", None) is None else clf.doubtful_labels()
     doubts = [doubt for doubt in doubts if doubt.label != doubt.likely]
-    if as_json and isinstance(found, list):
-        output.show_json([asdict(one) for one in found])
-    elif as_json:
-        output.show_json(asdict(found) | {"doubtful_labels": [asdict(doubt) for doubt in doubts]})
-    elif isinstance(found, list):
-        output.paragraph("\n\n".join(f"model {i}\n{one}" for i, one in enumerate(found, start=1)))
-    else:
-        output.paragraph(str(found))
-    if not as_json:
-        lines = [
-            (f"row {d.row}", f"{d.label} {d.proba:.3f}, {d.likely} {d.likely_proba:.3f}") for d in doubts
-        ]
-        show_pairs("labels that the other rows make improbable, and the most probable class", lines)
+    parts = found if isinstance(found, list) else [found]
+    if as_json:
+        known = [asdict(part) for part in parts]
+        doubtful = {"doubtful_labels": [asdict(doubt) for doubt in doubts]}
+        output.show_json(known if isinstance(found, list) else known[0] | doubtful)
+        return
+    titles = [f"model {i}\n" for i, _ in enumerate(parts, 1)] if isinstance(found, list) else [""]
+    texts = [f"{title}{part}" for title, part in zip(titles, parts, strict=True)]
+    click.echo(output.wrapped("\n\n".join(texts), sys.stdout))
+    lines = [(f"row {d.row}", f"{d.label} {d.proba:.3f}, {d.likely} {d.likely_proba:.3f}") for d in doubts]
+    show_pairs("labels that the other rows make improbable, and the most probable class", lines)
 
 
-@click.command(epilog=options.examples("info model.gpc", "info model.gpc --json"))
+@options.command("info model.gpc", "info model.gpc --json")
 @click.argument("model")
 @options.common
 def info(model: str, as_json: bool) -> None:
-    """Show what a model file contains: data, classes, kernel, evidence and columns."""
+    """Show what a model file contains: scores, data, settings, columns."""
     clf, about = read_model(model)
     known = describe(model, clf, about)
     if as_json:
@@ -64,36 +66,58 @@ def info(model: str, as_json: bool) -> None:
     show_pairs("columns", [_column(each) for each in known["columns"] if named])
     models = [
         (f"{each['value']:.2f}", f"{each['model']}, {each['n_rows']} rows{', chosen' * each['chosen']}")
-        for each in known["compared_models"]
+        for each in sorted(known["compared_models"], key=lambda each: (-each["n_rows"], -each["value"]))
     ]
     show_pairs("integrated evidence of the compared models", models)
 
 
 def _column(column: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the name of a column, and its kind with levels or the median."""
+    kind, median = column["kind"], column["fill"]
     if not column["positions"]:
         return column["name"], "constant, not used"
-    fill = "" if column["fill"] is None else f"{column['fill']:g}"
-    return column["name"], f"{column['kind']}  {_text(column['levels']) or fill}"
+    if kind == "category":
+        return column["name"], f"category: {_text(column['levels'])}"
+    if median is None:
+        return column["name"], kind
+    day = date(1970, 1, 1) + timedelta(median) if kind == "date" else ""
+    return column["name"], f"{kind}, median {day or f'{median:g}'}{' days' * (kind == 'duration')}"
+
+
+def scores_of(clf: Any, y: Any) -> dict[str, float]:
+    """Return the leave-one-out scores of a fit to rows with these labels, if there are any, and that of frequencies."""
+    import numpy as np
+
+    truth = np.searchsorted(clf.classes_, y)
+    shares, p = np.bincount(truth) / len(y), getattr(clf, "loo_proba_", None)
+    chance = {"log_loss_of_class_frequencies": float(-shares @ np.log(shares))}
+    if p is None:
+        return chance
+    loss = -np.log(np.maximum(p[np.arange(len(y)), truth], np.finfo(float).tiny)).mean()
+    error = (p.argmax(axis=1) != truth).mean()
+    return {"leave_one_out_log_loss": float(loss), **chance, "leave_one_out_error": float(error)}
 
 
 def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return all information about a model as plain data."""
+    """Return all information about a model as plain data: scores first, then what it was fitted to, then settings."""
     evidence = clf.log_marginal_likelihood_value_
-    loo = getattr(clf, "loo_log_score_", None)
+    loo = None if "leave_one_out_log_loss" in about else getattr(clf, "loo_log_score_", None)
     compared = clf.compared_ if isinstance(clf.compared_, list) else [clf.compared_]
     return {
-        "model": path,
-        "kilobytes": round(os.path.getsize(path) / 1e3),
+        "leave_one_out_log_loss": None if loo is None else -float(loo),
+        "log_loss_of_class_frequencies": None,
+        "leave_one_out_error": None,
+        "log_evidence": None if evidence is None else float(evidence),
         **about,
         "classes": clf.classes_.tolist(),
+        "model": path,
+        "kilobytes": round(os.path.getsize(path) / 1e3),
         "inference": repr(clf.inference_),
         "likelihood": repr(getattr(clf.base_estimator_, "likelihood", clf.likelihood)),
         "multi_class": clf.multi_class if clf.n_classes_ > 2 else None,
-        "kernel": " | ".join(map(str, getattr(clf.kernel_, "kernels", [clf.kernel_]))),
-        "log_evidence": None if evidence is None else float(evidence),
-        "leave_one_out_log_loss": None if loo is None else -float(loo),
-        "compared_models": [asdict(each) for part in compared for each in part],
         "columns": _columns(clf),
+        "compared_models": [asdict(each) for part in compared for each in part],
+        "kernel": " | ".join(map(str, getattr(clf.kernel_, "kernels", [clf.kernel_]))),
     }
 
 
@@ -109,23 +133,22 @@ def _columns(clf: Any) -> list[dict[str, Any]]:
 
 def show_facts(known: Mapping[str, Any]) -> None:
     """Write the information from `describe`, one line per item; missing values are left out."""
-    counts = {name: len(known[name]) or None for name in ("columns", "compared_models")}
-    facts = {name.replace("_", " "): value for name, value in {**known, **counts}.items()}
-    show_pairs("", [(name, _text(value)) for name, value in facts.items() if value is not None])
+    counts: dict[str, Any] = {name: len(known[name]) or None for name in ("columns", "compared_models")}
+    facts = {**known, **counts, "kernel": text.shortened(known["kernel"])}
+    names = {name: name.replace("leave_one_out", "leave-one-out").replace("_", " ") for name in facts}
+    show_pairs("", [(names[name], _text(value)) for name, value in facts.items() if value is not None])
 
 
 def _text(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return ", ".join(str(each) for each in value if each is not None)
+        return ", ".join("missing" if each is None else str(each) for each in value)
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 # ------------------------------------------------------------------------------------- figures
 
 
-@click.command(
-    epilog=options.examples("plot model.gpc", "plot model.gpc -o figure.pdf", "plot model.gpc --kind trace")
-)
+@options.command("plot model.gpc", "plot model.gpc -o figure.pdf", "plot model.gpc --kind trace")
 @click.argument("model")
 @options.figure
 @click.option("--kind", type=click.Choice(["auto", "trace"]), default="auto", help="Kind of figure.")
@@ -170,9 +193,10 @@ def display_of(clf: Any, kind: str) -> Any:
     coded = clf.encoder_
     plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
     if not plain or clf.n_features_in_ > 2:
+        mixed = "" if plain else ", not all of them numbers without gaps"
         raise InputError(
-            f"The model has {clf.n_features_in_} columns{'' if plain else ' of several kinds'}, expected one or two of "
-            "numbers without gaps: fit a model to such --columns."
+            f"The model has {clf.n_features_in_} columns{mixed}, expected one or two columns of numbers without gaps: "
+            "fit a model to such --columns."
         )
     model = clf.base_estimator_.models[0]
     # Inducing inputs cover the training rows, which such a model does not keep.

@@ -118,7 +118,7 @@ def compare(
     task = _task(X, y, X_test, y_test, cv, seed)
     n_steps = len(classifiers) * (1 + bool(n_samples) + len(task.parts))
     rows: list[ComparisonRow] = []
-    with reporter(verbose, "comparing", " steps", n_steps) as report:
+    with reporter(verbose, f"comparing on {len(y)} rows", n_steps) as report:
         try:
             for label, clf in classifiers.items():
                 rows.append(_row(label, clf, task, n_samples, seed, report))
@@ -183,7 +183,7 @@ def _row(label: str, clf: Any, task: _Task, n_samples: int, seed: int, report: A
     notes: dict[str, str] = {}
     likelihood = getattr(clf, "likelihood", None)
     known: dict[str, Any] = {"likelihood": getattr(likelihood, "name", likelihood)}
-    tell(f"fitting {len(task.y)} rows")
+    tell("all rows")
     start = time.perf_counter()
     fitted = _attempt(notes, "", lambda: _fit(clf, task.X, task.y))
     if fitted is not None:

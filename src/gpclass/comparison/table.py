@@ -14,6 +14,7 @@ from sklearn.calibration import calibration_curve
 
 from gpclass.core.checks import check_option, optional
 from gpclass.core.protocols import Array
+from gpclass.core.text import shortened
 from gpclass.decision import bayes_decision
 
 Codes = NDArray[np.intp]
@@ -280,7 +281,7 @@ class Comparison:
         return f"{likelihoods} likelihood; {self.n_train} training rows; {scored}{stopped}"
 
     def to_text(self, width: int = WIDTH) -> str:
-        """Return the table, the findings, the kernels and the notes in lines of at most this many characters.
+        """Return the table, the findings, the notes and the kernels in lines of at most this many characters.
 
         Columns for which the lines are too short follow below the others.
         """
@@ -295,12 +296,13 @@ class Comparison:
                 tables.append(labels)
             tables[-1] = [f"{line}{text:>{size}}  " for line, text in zip(tables[-1], column, strict=True)]
         rows = list(zip(labels[1:], self.rows, strict=True))
-        kernels = [label + row.kernel_text for label, row in rows if row.kernel_text]
+        kernels = [label + shortened(row.kernel_text) for label, row in rows if row.kernel_text]
+        findings = [f"- {sentence}" for sentence in self.findings]
         notes = [label + row.note for label, row in rows if row.note]
         lines = textwrap.wrap(self.title, width)
         for table in tables:
             lines += ["", *(line.rstrip() for line in table)]
-        for paragraph, hang in ((self.findings, 0), (kernels, indent), (notes, indent)):
+        for paragraph, hang in ((findings, 2), (notes, indent), (kernels, indent)):
             lines += [""] * (len(paragraph) > 0)
             for text in paragraph:
                 lines += textwrap.wrap(text, width, subsequent_indent=" " * hang)

@@ -198,6 +198,8 @@ def _candidate(
     problem = grid.at(model)
     prior = problem.hyperprior
     theta, A = grid.converted(near, model)
+    if report is not None:
+        report(f"choosing the kernel on {len(problem.X):,} rows, {grid.describe(model)}")
     learned = maximise(
         SiteObjective(problem),
         prior.tied(theta),
@@ -218,8 +220,6 @@ def _candidate(
         slope = SiteObjective(problem).gradient_at_sites(learned.theta, learned.warm)
         value, learned = learned.objective - log_volume, replace(learned, inverse_hessian=inverse)
         found[-1] = Candidate(model, problem.at(learned.theta), learned, A, value, slope)
-    if report is not None:
-        report(f"{grid.describe(model)}: integrated evidence {value:.2f}")
     return found[-1]
 
 

@@ -39,7 +39,7 @@ def starts(problem: Problem, looks: list[Look]) -> list[Array]:
     """
     kernel, X, theta = problem.kernel, problem.X, problem.theta
     variances, lengths = _places(kernel, "constant_value"), _places(kernel, "length_scale")
-    rows = isinstance(X, np.ndarray)
+    rows = isinstance(X, np.ndarray) and X.dtype.kind == "f"  # not words
     size = float(np.mean(kernel.diag(X))) if rows and len(variances) else 1.0
     look_at = _looker(problem, looks)
     given = [] if size > HUGE_VARIANCE else [look_at(theta)]

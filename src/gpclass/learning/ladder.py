@@ -162,8 +162,7 @@ def climb(state: State, plan: Plan, *, last: bool) -> State:
     """Return the state after a search on its rows."""
     problem, before = state.problem, state.learned
     inverse, tol = before.inverse_hessian, None
-    if not last:
-        plan.announce(f"{state.n_rows} rows")
+    plan.announce(f"learning on {state.n_rows:,} rows")
     if inverse is None and plan.optimizer is None:
         inverse = measured_inverse(state)
     if state.run is None:
@@ -222,7 +221,7 @@ def begin(problem: Problem, plan: Plan, rng: np.random.Generator) -> State:
     grid = Grid(few.guide().with_tol(tol), plan.choose, plan.warps)
     simple = grid.at(Model()) if chooses else grid.problem
     try:
-        plan.announce("searching for length scales")
+        plan.announce(f"searching for length scales on {len(few.X):,} rows")
         thetas = starts(simple, looks)
         if chooses:
             best = _chosen(grid, problem, thetas, found, plan, rng)
@@ -262,12 +261,10 @@ def _chosen(
     simple, tol = grid.at(Model()), rung_tol(len(grid.problem.theta))
     R = simple.hyperprior.root(len(simple.theta))
     draws = [simple.theta + R @ rng.standard_normal(R.shape[1]) for _ in range(plan.n_restarts)]
-    plan.announce("choosing the kernel")
     best = choose(grid, [grid.start(theta) for theta in (*thetas, *draws)], found, tol, plan.report)
     for n_rows in rung_sizes(len(problem.X))[1:-1][:1]:
         more = problem.some(n_rows)
         if len(more.X) > len(grid.problem.X):
-            plan.announce(f"choosing the kernel on {len(more.X)} rows")
             grid = Grid(more.guide().with_tol(tol), plan.choose, plan.warps, grid.problem)
             best = choose(grid, [best], found, tol, plan.report)
     return best

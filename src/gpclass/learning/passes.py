@@ -69,7 +69,7 @@ def _on_some(run: Run) -> State:
     plan, rows = run.plan, run.data.sample(POOL_ROWS, np.random.default_rng(0))
     pool = replace(run.problem, X=np.asarray(rows.X, dtype=float), y=rows.y, weight=rows.weight)
     most = min(getattr(run.problem.inference, "rows", None) or run.settings.rows[0], rows.n_rows)
-    run.enter("a start without inducing inputs", most)
+    run.enter("starting without inducing inputs", most)
     if run.problem.closed:
         pool = pool.some(most)
     if not (plan.enabled and len(pool.theta)):

@@ -130,7 +130,7 @@ class Run:
     def on_some(self, state: State) -> State:
         """Return the state on more rows, with inducing inputs for the hyperparameters of the state."""
         start = self.with_inputs(state.problem)
-        self.enter("more rows", start.n_rows)
+        self.enter("learning", start.n_rows)
         return state.onto(start.problem, start.data, self, q_of(start))
 
     def on_all(self, state: State) -> State:
@@ -140,7 +140,7 @@ class Run:
         start = self.on_all_rows(state.problem)
         after = state.onto(start.problem, start.data, self, q_of(start))
         self.inverse = after.learned.inverse_hessian
-        self.enter("all rows", self.data.n_rows)
+        self.enter("learning", self.data.n_rows)
         self.write(start)
         return after
 
@@ -271,8 +271,8 @@ class Run:
 
     def enter(self, name: str, n_rows: int) -> None:
         """Set the name of the next stage and its number of rows."""
-        self.stage = f"{name} ({n_rows:,})"
-        self.plan.announce(f"{self.stage}, {self.seconds:.0f} s")
+        self.stage = f"{name} on {n_rows:,} rows"
+        self.plan.announce(self.stage)
 
     def heard(self, state: State, writes: bool, bound: float, q: Q | None) -> None:
         """Count a pass, and report the bound per row, which is comparable for any number of rows."""
@@ -280,7 +280,7 @@ class Run:
         self.passes += 1
         self.work += self.work_of_pass(n_rows, size)
         words = f"{self.stage}: {size} inducing inputs, bound {bound / n_rows:.4f} per row"
-        self.plan.announce(f"{words}, {self.seconds:.0f} s")
+        self.plan.announce(words)
         if writes:
             self.write(self.state(state.problem, self.data, q))
 

@@ -28,7 +28,7 @@ SLACK = 1e-9  # rounding error by which a ratio may exceed its bound
 
 @dataclass(frozen=True, slots=True)
 class Rejection(Method):
-    """Settings of ``inference="rejection"``: exact posterior draws, for a few data points.
+    """Settings of rejection sampling: exact posterior draws, for a few data points.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ PLAIN = re.compile(r"\s*[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?\s*")
 NUMBER_LIKE = re.compile(
     r"\s*[-+−]?[$€£]?\s?(0|[1-9]\d*|[1-9]\d{0,2}([.,'\s]\d{3})+)([.,]\d+)?([eE][-+]?\d+)?\s?[%$€£]?\s*"
 )
+GROUPED = re.compile(r"\d[.,'\s]\d{3}(?!\d)")
 SIGN = re.compile(r".*[%$€£].*")
 WITH_UNIT = re.compile(r"\s*([$€£]?)\s?[-+]?\d[\d.,'\s]*?\s?([^\W\d]{0,4}|[%°$€£])\s*")  # such as 1,200 kg
 MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
@@ -69,11 +70,14 @@ class ColumnError(ValueError):
         What is wrong with it, as a clause without a subject.
     problem : str
         What to do about it: a key of `REMEDIES`.
+    example : str, default=None
+        One of the values.
     """
 
-    def __init__(self, name: str, found: str, problem: str) -> None:
-        self.name, self.found, self.problem = name, found, problem
-        super().__init__(name, found, problem)
+    def __init__(self, name: str, found: str, problem: str, example: str | None = None) -> None:
+        self.name, self.problem, self.example = name, problem, example
+        self.found = f"{found}, such as {example[:40]!r}" if example is not None else found
+        super().__init__(name, found, problem, example)
 
     def __str__(self) -> str:
         return f"Column {self.name!r} of X {self.found}: {REMEDIES[self.problem]}."
@@ -142,6 +146,12 @@ def kind_at_fit(column: Values, *, chosen: bool, categories: bool) -> str:
     return "category" if kind == "truth" else kind
 
 
+def telling(values: Iterable[Any]) -> str:
+    """Return a text that is not a plain number, if possible one whose mark does not stand before three digits."""
+    texts = [text for text in map(str, values) if not PLAIN.fullmatch(text)]
+    return min(texts, key=lambda text: GROUPED.search(text) is not None, default="")
+
+
 def _kind_of_text(name: str, values: list[Any]) -> str:
     """Return whether texts are numbers or categories; raise for numbers in another notation, dates and identifiers."""
     texts = sorted({str(value) for value in values})
@@ -151,31 +161,26 @@ def _kind_of_text(name: str, values: list[Any]) -> str:
 
     if not texts or share(PLAIN) == 1.0 or {type(value) for value in values} <= {bool}:
         return "number"
-    example = next((text for text in texts if not PLAIN.fullmatch(text)), texts[0])
+    example = telling(texts)
     like, many = share(NUMBER_LIKE), len(texts) > FEW_LEVELS
     varied = many or len(texts) > 0.5 * len(values)
     if like == 1.0 or (varied and like >= MOSTLY and share(CODE) == 0.0):
         if like < 1.0:
             other = next(text for text in texts if not NUMBER_LIKE.fullmatch(text))
-            raise ColumnError(name, f"has texts among its numbers, such as {other[:40]!r}", "texts")
-        problem = "numbers" if share(SIGN) == 0.0 else "signs"
-        raise ColumnError(name, f"has numbers as text, such as {example[:40]!r}", problem)
+            raise ColumnError(name, "has texts among its numbers", "texts", other)
+        raise ColumnError(name, "has numbers as text", "signs" if share(SIGN) else "numbers", example)
     for what, pattern in (("dates", DATE), ("times", TIME)):
         if (found := share(pattern)) == 1.0:
-            raise ColumnError(name, f"has {what} as text, such as {example[:40]!r}", what)
+            raise ColumnError(name, f"has {what} as text", what, example)
         if varied and found >= MOSTLY:
             other = next(text for text in texts if not pattern.fullmatch(text))
-            raise ColumnError(name, f"has texts among its {what}, such as {other[:40]!r}", what)
+            raise ColumnError(name, f"has texts among its {what}", what, other)
     units = {match and (match[1], match[2]) for match in map(WITH_UNIT.fullmatch, texts)}
     if many and len(units) == 1 and units.isdisjoint({None, ("", "")}):
-        raise ColumnError(name, f"has numbers as text, such as {example[:40]!r}", "signs")
+        raise ColumnError(name, "has numbers as text", "signs", example)
     if many and len(texts) >= DISTINCT * len(values):
-        raise ColumnError(
-            name,
-            f"has {len(texts)} different texts in {len(values)} rows, such as {example[:40]!r}, and is likely "
-            "to be an identifier",
-            "identifier",
-        )
+        what = f"has {len(texts)} different texts in {len(values)} rows, such as {example[:40]!r}"
+        raise ColumnError(name, f"{what}, and is likely to be an identifier", "identifier")
     return "category"
 
 
@@ -187,12 +192,10 @@ def check_levels(name: str, n_levels: int) -> None:
 
 def warn_of_doubts(names: Sequence[str], columns: Sequence[Array]) -> None:
     """Warn about columns of numbers that are likely to be identifiers, or to have a value that marks missing ones."""
-    found = [name for name, values in zip(names, columns, strict=True) if _counts_rows(values)]
-    if found:
-        several = len(found) > 1
+    for name in [name for name, values in zip(names, columns, strict=True) if _counts_rows(values)]:
         warnings.warn(
-            f"Column{'s' * several} {', '.join(map(repr, found))} of X {'number' if several else 'numbers'} the rows, "
-            "and may be identifiers, which do not help to predict other rows: drop such columns.",
+            f"Column {name!r} of X numbers the rows, and is likely to be an identifier, which does not help to predict "
+            "other rows: drop it.",
             TableWarning,
             stacklevel=5,
         )

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
-from gpclass.tables.kinds import ColumnError
+from gpclass.tables.kinds import ColumnError, telling
 from gpclass.tables.reading import Values
 from gpclass.validation import Where, is_missing
 
@@ -111,11 +111,12 @@ def _place(level: Any, known: Mapping[Any, int]) -> int:
     """Return the position of a level, -1 if it is not known.
 
     A file in which all values of a column happen to be numbers or truth values has another type than one in which some
-    are text, so the same level may be 2, 2.0 or "2", and True or "true".
+    are text, so the same level may be 2, 2.0 or "2", and True, "True" or "true".
     """
     if level is None or level in known:
         return known.get(level, -1)
-    others: list[Any] = [str(level), str(level).lower()]
+    word = str(level).lower()
+    others: list[Any] = [str(level), word, {"true": True, "false": False}.get(word, word)]
     try:
         number = float(level)
         others += (
@@ -133,9 +134,9 @@ def finite_numbers(column: Values, kind: str, where: Where = "row {}".format) ->
         raise ColumnError(column.name, what, "conversion")
     try:
         values = column.numbers(kind)
-    except (TypeError, ValueError) as error:
-        what = f"cannot be read as {kind}s, as in the training rows ({error})"
-        raise ColumnError(column.name, what, "conversion") from None
+    except (TypeError, ValueError):
+        what = f"has texts where the training rows have {kind}s"
+        raise ColumnError(column.name, what, "conversion", telling(column.present)) from None
     infinite = np.isinf(values)
     if infinite.any():
         place = f"{where(int(np.argmax(infinite)))}, column {column.name!r}"

@@ -29,12 +29,14 @@ panels = {
 fig, axes = plt.subplots(1, 3, figsize=(9.6, 3.4), sharey=True, layout="constrained")
 for axis, (name, decision) in zip(axes, panels.items(), strict=True):
     shown = decision.reshape(len(x1), len(x0))
-    levels, colours = [-1.5, -0.5, 0.5, 1.5], ["0.85", "#56B4E9", "#E69F00"]
+    levels, colours = [-1.5, -0.5, 0.5, 1.5], ["#F0E442", "#56B4E9", "#E69F00"]
     axis.contourf(x0, x1, shown, levels=levels, colors=colours)
     axis.scatter(*X.T, c=np.where(y == 1, "black", "white"), edgecolors="grey", s=14)
     axis.set(title=name, xlabel="$x_1$")
 axes[0].set_ylabel("$x_2$")
-for colour, name in zip(("#56B4E9", "#E69F00", "0.85"), ("decide 0", "decide 1", "undecided"), strict=True):
+for colour, name in zip(
+    ("#56B4E9", "#E69F00", "#F0E442"), ("decide 0", "decide 1", "undecided"), strict=True
+):
     axes[2].plot([], [], "s", color=colour, label=name)
 axes[2].legend(loc="lower left", fontsize="small")
 plt.show()

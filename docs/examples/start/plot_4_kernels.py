@@ -1,14 +1,18 @@
 """
-Kernels and the functions they stand for
-========================================
+What a kernel assumes
+=====================
 
-Each panel shows functions drawn from a Gaussian process with one kernel.
+A kernel says which functions are plausible before any label is seen. Each panel shows four of them.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from gpclass.kernels import RBF, ExpSineSquared, Linear, Matern, NeuralNetwork
+
+# %%
+# A smooth kernel suits effects that change slowly, a rough one boundaries with details, a linear one effects that
+# grow without end, and a periodic one the time of a day or of a year. Sums of kernels are sums of such functions.
 
 kernels = {
     "rbf: very smooth": RBF(1.0),

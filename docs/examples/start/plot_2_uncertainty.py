@@ -17,9 +17,9 @@ model = GaussianProcessClassifier(random_state=0).fit(X, y)
 print(model.kernel_)
 
 # %%
-# On the left the probability of class 1, on the right the width of its 95 % interval. Along the boundary between the
-# moons the probability is one half and the interval is narrow: many rows of both classes say so. In the corners
-# nothing is known, and the interval is wide.
+# On the left the probability of class 1, on the right the width of its 95 % interval. Along the boundary between
+# the moons the probability is one half and the interval is narrow: many rows of both classes say so. In the
+# corners nothing is known, and the interval is wide.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
 display = PredictiveContourDisplay.from_estimator(model, X, y, ax=axes[0], eps=0.4, legend=False)
