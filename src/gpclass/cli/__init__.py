@@ -1,4 +1,4 @@
-"""The command line ``gpclass``: compare, fit, predict, check, plot, info and explore, for tables in files.
+"""The command line ``gpclass``: compare, fit, predict, check, explain, plot, info and explore, for tables in files.
 
 It uses only public names of the library. A command imports what it needs when it runs, so that help is fast.
 """
