@@ -74,12 +74,14 @@ def test_methods_and_kernels_are_switched(page):
     page.select("Method", "rejection")  # twenty points are too many for it
     page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('error')")
     page.select("Method", "ep")
-    page.until("() => !Bokeh.documents[0].get_model_by_name('status').text.includes('error')")
     page.until_title("ep")
+    page.until("() => !Bokeh.documents[0].get_model_by_name('status').text.includes('error')")
 
 
 @pytest.mark.slow
 def test_learning_is_shown_step_by_step_and_can_be_stopped(page):
+    with page.new_picture():
+        page.select("Kernel", "rbf")
     before, first = page.value("dial0"), page.painted()
     page.press("Learn")
     page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('Learned in')")
@@ -113,6 +115,58 @@ def test_the_probabilities_of_the_scene_are_drawn(page, place):
           return Array.from(sources.find((d) => d.dash?.length).ys[0]) }"""
     )
     np.testing.assert_allclose(drawn, scene(state).picture.proba[:, 1], rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_impossible_options_cannot_be_chosen(page):
+    page.select("Likelihood", "cloglog")
+    page.until("() => Bokeh.documents[0].get_model_by_name('refused').visible")
+    options = page.page.get_by_label("Method", exact=True).locator("option")
+    greyed = {option.inner_text(): option.is_disabled() for option in options.all()}
+    assert [name for name, disabled in greyed.items() if disabled] == ["dirichlet"]
+    page.select("Likelihood", "probit")
+    page.until("() => !Bokeh.documents[0].get_model_by_name('refused').visible")
+    assert not any(option.is_disabled() for option in options.all())
+
+
+@pytest.mark.slow
+def test_sampling_is_stopped(page):
+    with page.new_picture():
+        page.select("Start with", "clouds")
+    first = page.painted()
+    page.select("Method", "mcmc")
+    page.until("() => !Bokeh.documents[0].get_model_by_name('stop').disabled")
+    page.press("Stop")
+    page.until("() => Bokeh.documents[0].get_model_by_name('status').text.includes('Stopped')")
+    began = time.process_time()
+    page.page.wait_for_timeout(3000)
+    assert time.process_time() - began < 1.0  # the whole of it takes many seconds of processor
+    assert page.painted() == first
+
+
+@pytest.mark.slow
+def test_the_pointer_shows_the_points_behind_a_prediction(page):
+    page.page.mouse.move(*page.place("proba", 45.0, 0.5))
+    page.until("() => Bokeh.documents[0].get_model_by_name('why').text.includes('x = 4')")
+    page.until("() => Bokeh.documents[0].get_model_by_name('shares-data').data.x.length == 5")
+    x = page.points()[0]
+    page.page.mouse.move(*page.place("proba", x, 1.0))
+    page.until("() => Bokeh.documents[0].get_model_by_name('why').text.includes('Point 0, class 1')")
+
+
+@pytest.mark.slow
+def test_a_presentation_fills_the_page(page):
+    width = "() => Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name('proba')).el.offsetWidth"
+    size = "() => parseInt(Bokeh.documents[0].get_model_by_name('proba').title.text_font_size)"
+    before = page.page.evaluate(width), page.page.evaluate(size)
+    page.press("Present")
+    page.until(f"(old) => ({width})() > 1.4 * old", before[0])
+    page.until(f"(old) => ({size})() > 1.5 * old", before[1])
+    assert not page.page.get_by_label("Method", exact=True).is_visible()
+    assert page.page.evaluate("() => document.documentElement.scrollHeight") <= 950
+    page.press("Present")
+    page.until(f"(old) => ({width})() == old", before[0])
+    assert page.page.get_by_label("Method", exact=True).is_visible()
 
 
 @pytest.mark.slow

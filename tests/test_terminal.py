@@ -124,6 +124,19 @@ def test_commands_that_show_a_model(place):
     assert "Wrote the figure" in check("plot", "m.gpc", cwd=place).text
 
 
+def test_explain(place):
+    pytest.importorskip("matplotlib")
+    shown = check("explain", "m.gpc", "t.csv", "-o", "page.html", cwd=place)
+    assert [line for line in shown.lines if line] == ["Wrote the page to page.html."]
+    assert (place / "page.html").read_text("utf-8").count("<svg") >= 5
+    assert (
+        '"page": "page.md"' in check("explain", "m.gpc", "t.csv", "-o", "page.md", "--json", cwd=place).text
+    )
+    shown = in_terminal("explain", "m.gpc", "t.csv", "-o", "page.txt", cwd=place)
+    assert shown.code == 1
+    assert "expected one that ends in .html, .md" in shown.text.replace("\n", " ")
+
+
 def test_explore_starts_and_stops(place):
     pytest.importorskip("bokeh")
     words = "interrupt with Ctrl+C"

@@ -119,18 +119,20 @@ class Explanations:
         copies = table.copies(chosen, values)
         H = np.eye(len(copies)) - float(centred) / len(copies)
         if kind == "latent":
-            mean, cov, low, high = latent(self, copies, H, level)
+            mean, cov, low, high, each = latent(self, copies, H, level)
         else:
-            mean, cov, low, high = probability(self, copies, H, level, n_draws)
+            mean, cov, low, high, each = probability(self, copies, H, level, n_draws)
         std = np.sqrt(np.einsum("kgg->kg", cov))
-        two, shape = self.n_classes_ == 2, tuple(map(len, values))
-        curves = [A[0].reshape(shape) if two else A.T.reshape(*shape, -1) for A in (mean, low, high, std)]
+        one, shape = len(mean) == 1, tuple(map(len, values))
+        curves = [A[0].reshape(shape) if one else A.T.reshape(*shape, -1) for A in (mean, low, high, std)]
+        rows = np.moveaxis(each, 0, 2).swapaxes(0, 1).reshape(each.shape[2], *shape, len(each))
         units = [in_units(table.records[j], each) for j, each in zip(chosen, values, strict=True)]
         return Effect(
             features=tuple(table.records[j].name for j in chosen),
             grid=units[0] if len(units) == 1 else tuple(units),
             **dict(zip(("mean", "low", "high", "std"), curves, strict=True)),
-            cov=cov[0] if two else cov,
+            cov=cov[0] if one else cov,
+            individual=rows[..., 0] if one else rows,
             kind=kind,
             level=level,
             classes=self.classes_[-len(mean) :],
@@ -140,23 +142,26 @@ class Explanations:
     def importance(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         *,
         level: float = 0.95,
         max_rows: int = 200,
         n_draws: int = 200,
         n_repeats: int = 5,
     ) -> Importance:
-        """Return the importance of all columns: their shares of the variance of f, and what permuting them costs.
+        """Return the importance of columns and pairs: shares of the variance of f, and what permuting a column costs.
 
         The ``first`` share is the variance of the effect of the column, ``total`` the mean variance of f as only this
         column varies, both divided by the variance of f. The columns are permuted independently for this, so that the
-        shares are Sobol indices. The difference is due to interactions.
+        shares are Sobol indices. The difference is due to interactions: all pairs of the six columns where it is
+        largest are ranked by the variance of their joint effect that is not the sum of two effects.
 
         Parameters
         ----------
-        X, y : table or array, array-like of shape (n,)
-            Rows and their labels, preferably rows that the model was not fitted to.
+        X : table or array
+            Rows, preferably rows that the model was not fitted to.
+        y : array-like of shape (n,), default=None
+            Their labels; without them there are no costs.
         level : float, default=0.95
             Credible level of the intervals of the shares.
         max_rows : int, default=200
@@ -179,22 +184,32 @@ class Explanations:
         ('x0', 'x1', 'x2')
         """
         from gpclass.effects.columns import Table
-        from gpclass.effects.importance import Importance, permutation_costs, variance_shares
+        from gpclass.effects.importance import Importance, note_on_lengths, permutation_costs, variance_shares
 
         check_numbers("(0, 1)", level=level)
         check_integers(1, n_draws=n_draws, n_repeats=n_repeats)
-        table, codes = Table.read(self, X, None, max_rows), Encode(self.classes_).codes(np.asarray(y))
+        table, cost = Table.read(self, X, None, max_rows), None
         self._warn_of_narrow_intervals()
-        if len(codes) != len(table.columns[0].array):
-            raise ValueError(
-                f"y has {len(codes)} labels, expected {len(table.columns[0].array)}: one for each row."
-            )
-        cost = permutation_costs(self, table, codes[table.index], n_repeats)
         tails = [0.5, 0.5 - 0.5 * level, 0.5 + 0.5 * level]
-        shares = np.quantile(variance_shares(self, table, n_draws), tails, axis=0)
-        order = np.argsort(-shares[0, :, 1], kind="stable")
-        names = tuple(table.records[j].name for j in order)
-        return Importance(names, shares[:, order, 0].T, shares[:, order, 1].T, cost[order], level)
+        if y is not None:
+            codes, n = Encode(self.classes_).codes(np.asarray(y)), len(table.columns[0].array)
+            if len(codes) != n:
+                raise ValueError(f"y has {len(codes)} labels, expected {n}: one for each row.")
+            cost = permutation_costs(self, table, codes[table.index], n_repeats)
+        draws, pairs, both = variance_shares(self, table, n_draws)
+        shares, mixed = (np.moveaxis(np.quantile(each, tails, axis=0), 0, -1) for each in (draws, both))
+        order, ranked = (np.argsort(-each, kind="stable") for each in (shares[:, 1, 0], mixed[:, 0]))
+        names = [record.name for record in table.records]
+        return Importance(
+            features=tuple(names[j] for j in order),
+            first=shares[order, 0],
+            total=shares[order, 1],
+            cost=None if cost is None else cost[order],
+            pairs=tuple((names[pairs[i][0]], names[pairs[i][1]]) for i in ranked),
+            interaction=mixed[ranked],
+            level=level,
+            note=note_on_lengths(self, table, shares[:, 1, 0]),
+        )
 
     def influences(self, X: Any, n: int = 10) -> list[Influences]:
         """Return the training rows that determine the latent mean at each row of X.

@@ -344,7 +344,7 @@ class Predictions(Explanations):
         rows = self._rows
         if rows is None or any(model.inducing is not None for model in self._fitted_models()):
             raise ValueError("The training rows are not kept by a model with inducing inputs.")
-        if len(problems[0].X) != len(problems[-1].X):
+        if getattr(self.base_estimator_, "pairs", ()):
             return np.concatenate([np.asarray(problem.X) for problem in problems]), None
         first = problems[0].first
         home = rows.home if first is None else first[rows.home]

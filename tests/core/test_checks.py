@@ -185,7 +185,9 @@ def test_a_missing_package_is_announced_in_one_way(monkeypatch):
                 without.setitem(sys.modules, name, None)
             with pytest.raises(ImportError) as error:
                 use()
-            assert f'needs {package}: pip install "gpclass[{extra}]".' in str(error.value)
+            assert f"needs {package}: pip install {package} (the extra {extra!r} of gpclass has it)." in str(
+                error.value
+            )
             one_sentence(error, package)
 
 

@@ -47,6 +47,49 @@ def test_mean_is_the_partial_dependence(clf, features, weighted):
     assert_allclose(ours.mean, theirs["average"][0], atol=1e-12)
 
 
+@pytest.mark.parametrize("features", [0, (0, 2)])
+def test_individual_curves_are_those_of_the_rows(clf, features):
+    options = {"grid_resolution": 4, "response_method": "predict_proba", "kind": "individual"}
+    theirs = partial_dependence(clf, X, features, **options)["individual"][0]
+    ours = clf.effect(X, features, grid_resolution=4)
+    assert_allclose(ours.individual, theirs, atol=1e-12)
+    centred = clf.effect(X, features, "latent", grid_resolution=4, centred=True)
+    rows = clf.effect(X, features, "latent", grid_resolution=4).individual
+    expected = rows - rows.reshape(60, -1).mean(axis=1).reshape(60, *[1] * (rows.ndim - 1))
+    assert_allclose(centred.individual, expected, atol=1e-12)
+    assert_allclose(centred.individual.mean(axis=0), centred.mean, atol=1e-12)
+
+
+def test_ordered_classes_have_a_curve_each_and_one_latent_function(iris):
+    X, y = iris
+    clf = fit(X, y, likelihood="ordinal", inference="vi")
+    ours = clf.effect(X, 2, grid_resolution=5, n_draws=4000)
+    theirs = partial_dependence(clf, X, 2, grid_resolution=5, response_method="predict_proba")
+    assert_allclose(ours.mean.T, theirs["average"], atol=1e-12)
+    copies = np.repeat(X[None], 5, axis=0)
+    copies[:, :, 2] = ours.grid[:, None]
+    f = clf.sample_latent(copies.reshape(-1, 3), 4000, random_state=1)
+    p = np.exp(clf.likelihood_.log_classes(f)).reshape(5, 75, 4000, 3).mean(axis=1)
+    for end, tail in ((ours.low, 0.025), (ours.high, 0.975)):
+        assert_allclose(end, np.quantile(p, tail, axis=1), atol=0.15 * p.std(axis=1).max())
+    f = f.reshape(5, 75, 4000).mean(axis=1)
+    latent = clf.effect(X, 2, "latent", grid_resolution=5)
+    assert latent.mean.shape == (5,)
+    assert latent.classes.tolist() == ["virginica"]
+    assert_allclose((latent.mean - f.mean(axis=1)) / f.std(axis=1), 0.0, atol=0.1)
+
+
+def test_individual_curves_of_several_classes(iris):
+    X, y = iris
+    clf = fit(X, y, inference="laplace", likelihood="softmax")
+    effect = clf.effect(X, 2, grid_resolution=4)
+    assert effect.individual.shape == (75, 4, 3)
+    assert_allclose(effect.individual.mean(axis=0), effect.mean, atol=1e-12)
+    changed = X.copy()
+    changed[:, 2] = effect.grid[1]
+    assert_allclose(effect.individual[:, 1], clf.predict_proba(changed), atol=1e-12)
+
+
 @pytest.mark.parametrize("options", [{"likelihood": "softmax"}, {"multi_class": "one_vs_rest"}])
 def test_mean_of_several_classes_is_the_partial_dependence(iris, options):
     X, y = iris

@@ -64,8 +64,61 @@ def test_table_has_text_and_frame(table):
     assert frame.shape == (4, 8)
     assert_allclose(frame[["total", "total_low", "total_high"]], found.total)
     lines = str(found).splitlines()
-    assert len(lines) == 5
     assert lines[1].startswith(found.features[0])
+    assert lines[7].startswith(" × ".join(found.pairs[0]))
+    assert len(lines) == 5 + 1 + 6
+
+
+def test_interactions_are_those_of_the_function(table):
+    """Half of the variance is that of the product of x1 and x2; no other pair interacts."""
+    _, found = table
+    assert found.pairs[0] == ("x1", "x2")
+    assert found.interaction.shape == (6, 3)
+    assert (np.diff(found.interaction, axis=1)[:, 1] >= 0.0).all()
+    median, low, high = found.interaction[0]
+    assert low < median < high
+    assert abs(median - 0.5) < 0.1
+    assert found.interaction[1:, 0].max() < 0.05
+
+
+def test_interactions_of_levels():
+    """The product of a sign and a category of two: all of the variance of f."""
+    level = np.where(X[:200, 1] > 0.0, "a", "b").astype(object)
+    rows = np.column_stack([X[:200, 0].astype(object), level, X[:200, 2].astype(object)])
+    clf = GaussianProcessClassifier("rbf", random_state=0).fit(rows, (X[:200, 0] > 0) == (level == "a"))
+    found = clf.importance(rows)
+    assert found.cost is None
+    assert set(found.pairs[0]) == {"x0", "x1"}
+    assert found.interaction[0, 1] > 0.5
+    assert "cost" not in str(found)
+    assert found.to_frame().shape == (3, 6)
+
+
+def test_a_quadratic_column_counts_by_its_effect():
+    """A fast, small wave has the shorter length scale; a quadratic column explains more of f."""
+    Z = X[:, :3]
+    f = 8.0 * (Z[:, 0] ** 2 - 1.0 / 3.0) + 2.5 * np.sin(9.0 * Z[:, 1])
+    kernel = 9.0 * RBF([0.9, 0.3, 5.0])
+    clf = GaussianProcessClassifier(
+        kernel, optimizer=None, random_state=0, likelihood="logit", inference="ep"
+    )
+    clf.fit(Z, rng.random(N) < 1.0 / (1.0 + np.exp(-f)))
+    found = clf.importance(Z)
+    assert found.features[0] == "x0"
+    share = (64.0 * 4.0 / 45.0) / (64.0 * 4.0 / 45.0 + 3.125 * (1 - np.sin(18.0) / 18.0))
+    assert found.first[0, 1] < share < found.first[0, 2]
+
+
+def test_note_tells_of_equal_length_scales():
+    f = 6.0 * X[:, 0]
+    y = rng.random(N) < 1.0 / (1.0 + np.exp(-f))
+    for scale, words in (([1.0] * 4, "nearly equal"), ([1.0, 30.0, 30.0, 30.0], "")):
+        kernel = 9.0 * RBF(scale)
+        clf = GaussianProcessClassifier(kernel, optimizer=None, random_state=0).fit(X, y)
+        found = clf.importance(X, max_rows=50, n_draws=20)
+        assert words in found.note
+        assert bool(found.note) == bool(words)
+        assert found.note in str(found)
 
 
 def test_levels_count_by_their_frequencies():

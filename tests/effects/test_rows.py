@@ -98,6 +98,19 @@ def test_distance_is_zero_at_the_row_itself_and_one_far_away():
     assert far.variance_left == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("bias", [0.0, 50.0])
+def test_text_says_when_no_row_is_near(bias):
+    """A bias, which all rows tell of, does not count: however large it is, a far row is far."""
+    X, y = problem()
+    kernel = 4.0 * RBF(0.5) + bias if bias else 4.0 * RBF(0.5)
+    clf = GaussianProcessClassifier(kernel, optimizer=None).fit(X, y)
+    near, far = clf.influences([X[7] + [0.1, 0.0], [90.0, 90.0]])
+    assert near.closest > np.exp(-0.5 * (0.1 / 0.5) ** 2) - 1e-9
+    assert far.closest == pytest.approx(0.0, abs=1e-9)
+    assert "no training row is near" in str(far)
+    assert "no training row is near" not in str(near)
+
+
 @pytest.mark.parametrize(
     "options", [{"inducing": 5}, {"inducing": 5, "inference": "ep"}, {"inference": "rejection"}], ids=str
 )

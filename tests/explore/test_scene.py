@@ -11,9 +11,12 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from gpclass import GaussianProcessClassifier, bayes_decision
-from gpclass.explore.scene import all_proba, draw_picture, scene
-from gpclass.explore.state import PageState, make_points, set_classes, start
+from gpclass.active import bald
+from gpclass.explore.scene import all_proba, draw_picture, fit, refusal, scene, with_kernel
+from gpclass.explore.state import PageState, from_table, make_points, set_classes, start
 from gpclass.kernels import RBF, ConstantKernel
+from gpclass.parameters import INFERENCES, LIKELIHOODS
+from gpclass.tables import Encoder
 
 
 @pytest.mark.parametrize("method", ["laplace", "ep", "vi", "dirichlet"])
@@ -57,7 +60,7 @@ def test_a_map_has_a_row_for_each_value_of_the_second_column(state):
 
 
 def test_the_boundary_is_where_both_classes_are_equally_probable():
-    state = start("interval")
+    state = with_kernel(start("interval"))
     curves = draw_picture(state)
     places, decided = curves.boundaries()
     assert decided.tolist() == [1, 0, 1]
@@ -74,7 +77,7 @@ def test_margins_agree_with_the_decision(n_classes):
 
 
 def test_two_methods_are_side_by_side():
-    state = replace(start("interval"), method="laplace", other="ep")
+    state = with_kernel(replace(start("interval"), method="laplace", other="ep"))
     found = scene(state)
     assert found.error == ""
     assert [each.title.partition(",")[0] for each in found.pictures] == ["laplace", "ep"]
@@ -97,3 +100,90 @@ def test_an_impossible_second_method_leaves_the_first_one():
     assert found.picture is not None
     assert found.other is None
     assert "softmax has no closed tilted moments" in found.error
+
+
+def mixed():
+    rng = np.random.default_rng(0)
+    level, x = rng.integers(0, 3, 60), rng.normal(size=60)
+    X = np.column_stack([x, level])
+    return from_table(X, (x + (level == 1) > 0.3).astype(int), ("x", "kind"), "", ((), ("a", "b", "c")))
+
+
+@pytest.mark.parametrize(
+    "state", [start("interval"), start("clouds"), mixed()], ids=["line", "plane", "table"]
+)
+def test_the_page_starts_with_what_the_classifier_does_by_default(state):
+    picture, points = scene(state).picture, state.points
+    categories = [1] if points.levels[1] else None
+    inference = "vi" if points.labels == ("0", "1", "2") else "auto"
+    clf = GaussianProcessClassifier(inference=inference, categorical_features=categories, random_state=0)
+    expected = clf.fit(points.X, points.codes).predict_proba(points.X)
+    np.testing.assert_allclose(all_proba(picture.state, picture.clf, points.X), expected, atol=1e-5)
+
+
+def test_categories_are_coded_as_in_a_table():
+    points = mixed().points
+    np.testing.assert_allclose(points.code(points.X), Encoder([1]).fit_transform(points.X))
+    assert np.ptp(points.markers[points.X[:, 1] == 1.0, 1]) < 1.0
+    assert points.inside([9.0, 1.6])[1] == 2.0
+
+
+def test_dirichlet_has_no_evidence_beside_others():
+    state = replace(line(), method="dirichlet", other="ep")
+    found = scene(state)
+    assert found.picture.evidence is None
+    assert found.picture.title == "dirichlet"
+    assert found.other.evidence == pytest.approx(
+        fit(replace(state, method="ep"))[0].log_marginal_likelihood_value_
+    )
+
+
+@pytest.mark.parametrize("likelihood", ["probit", "logit", "cloglog"])
+def test_it_is_undecided_where_the_interval_contains_one_half(likelihood):
+    state = replace(
+        start("interval"), family="rbf", likelihood=likelihood, theta=(np.log(10.0), np.log(17.0))
+    )
+    picture = draw_picture(state)
+    low, high = picture.interval
+    inside = (low < 0.5) & (high > 0.5)
+    assert 0 < inside.sum() < len(inside)
+    np.testing.assert_array_equal(picture.undecided, inside)
+
+
+def test_several_classes_are_undecided_where_another_one_may_be_the_largest():
+    state = with_kernel(replace(start("clouds"), family="rbf"))
+    picture, rng = draw_picture(state), np.random.default_rng(0)
+    rows = np.stack(np.meshgrid(*picture.sides), axis=-1).reshape(-1, 2)[::37]
+    mean, cov = picture.clf.predict_latent(rows, return_cov=True)
+    for f, S, doubt in zip(mean, cov, picture.undecided.ravel()[::37], strict=True):
+        draws = rng.multivariate_normal(f, S, 4000)
+        beaten = max(np.mean(draws[:, c] > draws[:, f.argmax()]) for c in range(3) if c != f.argmax())
+        assert doubt == (beaten > 0.025) or abs(beaten - 0.025) < 0.01
+
+
+@pytest.mark.parametrize("name", ["interval", "moons", "clouds"])
+def test_the_most_informative_place_is_within_the_frame(name):
+    picture = draw_picture(replace(start(name), family="rbf", theta=()))
+    place, gain = picture.place
+    low, high = picture.state.points.view.T
+    assert ((low + 0.02 * (high - low) < place) & (place < high - 0.02 * (high - low))).all()
+    step = 16 if len(place) == 1 else 8
+    sides = [side[step // 2 : -1 : step] for side in picture.sides]
+    inner = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(place))
+    assert gain == pytest.approx(bald(picture.clf, place[None])[0])
+    assert gain > 0.9 * bald(picture.clf, inner).max()
+
+
+@pytest.mark.filterwarnings("ignore:Credible intervals of Dirichlet")
+@pytest.mark.parametrize("state", [line(), plane(3)], ids=["two", "three"])
+def test_what_is_refused_cannot_be_fitted_and_nothing_else(state):
+    refused = set()
+    for method in set(INFERENCES) - {"mcmc", "rejection"}:
+        for likelihood in LIKELIHOODS:
+            chosen = replace(state, method=method, likelihood=likelihood)
+            error = scene(chosen).error
+            assert refusal(chosen) == error
+            if error:
+                refused.add((method, likelihood))
+    assert ("ep", "softmax") in refused or state.n_classes == 2
+    assert ("dirichlet", "cloglog") in refused

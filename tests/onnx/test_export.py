@@ -21,7 +21,7 @@ from gpclass.kernels import (
     RationalQuadratic,
     WhiteKernel,
 )
-from gpclass.likelihoods import Logit
+from gpclass.likelihoods import Logit, Ordinal
 from gpclass.mcmc import MCMC, EllipticalSlice
 from gpclass.onnx import OnnxExportError, to_onnx
 from gpclass.onnx.export import logistic, normal
@@ -171,6 +171,16 @@ def test_three_classes_in_one_model(kernel, inference):
 def test_three_classes_with_inducing_inputs(route):
     X, y = data(60, 3)
     settings = {"likelihood": "softmax", "inference": "vi", "inducing": 12, "integration": route}
+    assert_agrees(GaussianProcessClassifier(9.0 * RBF(), optimizer=None, **settings).fit(X, y), X)
+
+
+@pytest.mark.parametrize("route", ["exact", "mackay", "map"])
+@pytest.mark.parametrize("labels", [[2, 0, 3, 1], [1, 0]])
+def test_ordered_classes(route, labels):
+    """The order of the classes is not that of the columns."""
+    X, y = data(40, len(labels))
+    likelihood = Ordinal(labels, widths=np.linspace(0.4, 1.5, len(labels) - 2))
+    settings = {"likelihood": likelihood, "inference": "ep", "integration": route}
     assert_agrees(GaussianProcessClassifier(9.0 * RBF(), optimizer=None, **settings).fit(X, y), X)
 
 

@@ -24,6 +24,18 @@ def test_curves_and_bands_are_the_effects(moons_clf, moons):
     assert (mean.get_xlabel(), deviation.get_ylabel()) == ("x0", "x1")
 
 
+def test_individual_curves_are_drawn(moons_clf, moons):
+    X, _ = moons
+    display = EffectDisplay.from_estimator(moons_clf, X, 1, individual=True, grid_resolution=5, max_rows=10)
+    drawn = [line.get_ydata() for line in display.ax_.lines[:10]]
+    assert_allclose(drawn, display.effects[0].individual)
+    assert display.ax_.get_ylim()[1] > np.max(drawn)
+
+
+def test_importance_without_labels_has_no_costs(moons_clf, moons):
+    assert len(ImportanceDisplay.from_estimator(moons_clf, moons[0]).axes_) == 1
+
+
 def test_columns_with_large_effects_come_first(fit):
     X = np.random.default_rng(0).normal(size=(80, 3))
     clf = fit(X, X[:, 1] + 0.3 * X[:, 2] > 0.0, "rbf", optimizer="fmin_l_bfgs_b")

@@ -9,6 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 
+# Nothing is asked of other machines.
+ARGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 READY = (
     "() => window.Bokeh && Bokeh.documents.length && Bokeh.documents[0].get_model_by_name('canvas') != null"
 )
@@ -39,7 +47,7 @@ def browser():
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=path, args=ARGS)
         yield started
         started.close()
 
@@ -137,10 +145,10 @@ class Page:
 
     def begin(self, problem="interval"):
         """Start afresh with a problem, as the page does when it is opened."""
-        for label, name, value in (("Compare with", "other", ""), ("Method", "method", "ep")):
+        for label, name, value in (("Compare with", "other", ""), ("Method", "method", "vi")):
             if self.value(name) != value:
                 with self.new_picture():
-                    self.select(label, value or "no other method")
+                    self.select(label, value or "none")
         for each in ("empty line", problem):
             with self.new_picture():
                 self.select("Start with", each)

@@ -1,4 +1,4 @@
-"""The command line ``gpclass``: compare, fit, predict, check, plot, info and explore, for tables in files.
+"""The command line ``gpclass``: compare, fit, predict, check, explain, plot, info and explore, for tables in files.
 
 It uses only public names of the library. A command imports what it needs when it runs, so that help is fast.
 """
@@ -17,6 +17,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         from gpclass.cli.app import gpclass
     except ModuleNotFoundError as error:
         name = str(error.name).partition(".")[0]
-        sys.stderr.write(f'The command line needs {name}: pip install "gpclass[cli]".\n')
+        sys.stderr.write(
+            f"The command line needs {name}: pip install {name} (the extra 'cli' of gpclass has it).\n"
+        )
         sys.exit(1)
     gpclass(args=arguments)

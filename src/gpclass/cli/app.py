@@ -15,6 +15,7 @@ import click
 from gpclass import __version__
 from gpclass.cli import output
 from gpclass.cli.compare import compare
+from gpclass.cli.explain import explain
 from gpclass.cli.explore import explore
 from gpclass.cli.fit import fit
 from gpclass.cli.predict import predict
@@ -38,6 +39,7 @@ USES = """\b
 gpclass compare data.csv --target y      find out which method suits the data
 gpclass fit data.csv --target y          fit a model and save it to model.gpc
 gpclass check model.gpc                  can the approximation be trusted?
+gpclass explain model.gpc data.csv       which columns matter, and how: a page
 gpclass predict model.gpc new.csv        predict new rows
 gpclass compare                          try it on a small built-in problem
 gpclass explore                          place points in a page in the browser
@@ -90,7 +92,7 @@ def gpclass() -> None:
     """
 
 
-for command in (compare, fit, check, predict, plot, info, explore):
+for command in (compare, fit, check, explain, predict, plot, info, explore):
     gpclass.add_command(command)
 
 
@@ -158,7 +160,8 @@ def sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."
     if isinstance(error, ModuleNotFoundError):
-        return f'This needs {error.name}: pip install "gpclass[{EXTRAS.get(error.name or "", "cli")}]".'
+        extra = EXTRAS.get(error.name or "", "cli")
+        return f"This needs {error.name}: pip install {error.name} (the extra {extra!r} of gpclass has it)."
     if isinstance(error, ValueError | ImportError) and words:
         return words
     if isinstance(error, OSError) and error.strerror:

@@ -31,10 +31,11 @@ def explore(
 ) -> None:
     """Open a page in the browser to place and drag points.
 
-    The page shows the result of each method: probabilities, uncertainty, the evidence and the error of the
-    approximation. It starts with a built-in problem, or with one or two columns of DATA; for a table with more columns
-    it shows the first two principal components. The server listens on this machine only and stops with Ctrl+C. It needs
-    Bokeh: pip install "gpclass[explore]".
+    The page shows the result of each method: probabilities, uncertainty, the evidence, the error of the approximation
+    and the points behind a prediction. It starts with a built-in problem, or with one or two columns of DATA, numbers
+    or categories; for a table with more columns it shows the first two principal components. The server listens on this
+    machine only and stops with Ctrl+C. It needs Bokeh, which the extra
+    'explore' of gpclass has.
     """
     import bokeh  # noqa: F401  (a missing package is reported before a table is read)
 
@@ -73,9 +74,19 @@ def read_start(data: str, target: str, table: dict[str, Any]) -> Any:
         )
     encoder = Encoder(table["categorical"])
     rows = encoder.fit_transform(frame)
-    names = list(encoder.get_feature_names_out())
+    columns = [column for column in encoder.columns_ if column.positions]
+    names = [column.name for column in columns]
+    levels: tuple[tuple[str, ...], ...] = ((), ())
     words = f"{data}: {' and '.join(names)}."
-    if rows.shape[1] > 2:
+    if len(columns) < 3:
+        levels = tuple(tuple(map(str, column.levels)) for column in columns)
+        coded = [rows[:, column.positions] for column in columns]
+        rows = np.column_stack(
+            [each.argmax(axis=1) if known else each[:, 0] for each, known in zip(coded, levels, strict=True)]
+        )
+        filled = [column.name for column in columns if column.scale is not None]
+        words += f" Missing values of {' and '.join(filled)} are drawn at the median." if filled else ""
+    else:
         pca = PCA(2)
         rows = pca.fit_transform(StandardScaler().fit_transform(rows))
         shares = pca.explained_variance_ratio_
@@ -91,4 +102,4 @@ def read_start(data: str, target: str, table: dict[str, Any]) -> Any:
         chosen = [*first, *others[: ROWS - len(first)]]
         words += f" {ROWS} of {len(y)} rows are shown, drawn at random."
         rows, y = rows[chosen], y[chosen]
-    return from_table(rows, y, tuple(names), words)
+    return from_table(rows, y, tuple(names), words, levels)

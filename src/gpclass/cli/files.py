@@ -13,6 +13,7 @@ ENDINGS = {
     "model": (".gpc",),
     "table": (".csv", ".csv.gz", ".json", ".json.gz", ".parquet"),
     "figure": (".png", ".pdf", ".svg", ".jpg"),
+    "page": (".html", ".md"),
 }
 
 

@@ -71,7 +71,7 @@ def predict(
     table = read_table(data, [name for name in keep if name not in names], **reading)
     check_columns(data, table, [*keep, *names])
     kept = table[keep].apply(lambda column: column.astype(str).where(column.notna()))
-    found = _predictions(clf, table[names] if names else table.to_numpy(), None if no_intervals else level)
+    found = predictions(clf, table[names] if names else table.to_numpy(), None if no_intervals else level)
     if cost or reject is not None:
         P = found[[f"p_{label}" for label in clf.classes_]].to_numpy()
         chosen = bayes_decision(P, costs, reject=reject)
@@ -84,7 +84,7 @@ def predict(
     _write(pd.concat([kept, found], axis=1), path, as_json)
 
 
-def _predictions(clf: Any, X: Any, level: float | None) -> Any:
+def predictions(clf: Any, X: Any, level: float | None) -> Any:
     """Return a frame of the most probable class, all class probabilities, and the bounds of their intervals."""
     import pandas as pd
 

@@ -55,8 +55,8 @@ def optional(module: str, use: str, extra: str) -> Any:
         if (error.name or "").partition(".")[0] != package:
             raise
         package = package.replace("_", "-")
-        what = f'"gpclass[{extra}]"' if extra else package
-        raise ImportError(f"{use} needs {package}: pip install {what}.", name=package) from None
+        more = f" (the extra {extra!r} of gpclass has it)" if extra else ""
+        raise ImportError(f"{use} needs {package}: pip install {package}{more}.", name=package) from None
 
 
 def apart(x: float, y: float, digits: int = 2, kind: str = "f") -> tuple[str, str]:

@@ -7,9 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 PAUSES = (1.0, 0.1)  # seconds between two lines in a file or a notebook, and on a terminal
+# Receives the reports of all fits in its context, whatever their ``verbose``; it stops a fit by raising an error.
+watcher: ContextVar[Callable[[float | str], None] | None] = ContextVar("watcher", default=None)
 
 
 @dataclass(slots=True)
@@ -55,8 +58,8 @@ def reporter(
 
     With a number of steps each stage is a step.
     """
-    if not verbose:
-        yield None
+    if not verbose or watcher.get() is not None:
+        yield watcher.get()
         return
     line = Line(task, n_steps, time.perf_counter())
     try:

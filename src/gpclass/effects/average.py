@@ -108,8 +108,9 @@ class Draws:
         def product(A: Array, B: Array) -> Array:
             return np.column_stack([all_pairs(A, B[:r]), by_row(A, B)])
 
-        if gaussian.root is not None and not gaussian.coupled:  # draws need no more, and it is twice as fast
-            gaussian = replace(gaussian, root=single(gaussian.root))
+        if not gaussian.coupled:  # draws need no more than single precision, and it is twice as fast
+            root = None if gaussian.root is None else single(gaussian.root)
+            gaussian = replace(gaussian, root=root, factors=tuple(map(single, gaussian.factors)))
         mean, covs, own = gaussian.moments(np.concatenate([self.basis, X]), shape, prior, product)
 
         least = NEGLIGIBLE * max(diag(kernel, self.basis).max() for kernel in gaussian.kernels)

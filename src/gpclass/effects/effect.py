@@ -25,14 +25,17 @@ class Effect:
     grid : array, or tuple of two arrays
         The values of the columns: numbers, dates, durations or levels.
     mean, low, high, std : ndarray of shape (n_values,) or (n_values, n_values)
-        Mean of the average, bounds of its credible interval, and its standard deviation; for three
-        classes or more with another axis for the classes.
+        Mean of the average, bounds of its credible interval, and its standard deviation; if
+        there is more than one curve, with another axis for the classes.
     cov : ndarray of shape (n_points, n_points), or (n_classes, n_points, n_points)
         Covariance of the average between the points of the grid.
+    individual : ndarray of shape (n_rows, n_values), with further axes as ``mean``
+        The mean for each row that is averaged (individual conditional expectation).
     kind, level
         As requested.
     classes : ndarray
-        The classes that have a curve: of two classes only the second.
+        The classes that have a curve: of two classes only the second, the highest for the latent function of ordered
+        ones.
     data : tuple of arrays
         The values of the columns in X.
     """
@@ -44,6 +47,7 @@ class Effect:
     high: Array
     std: Array
     cov: Array
+    individual: Array
     kind: str
     level: float
     classes: Any
@@ -51,12 +55,18 @@ class Effect:
 
 
 def latent(estimator: Any, copies: Copies, H: Array, level: float) -> Sequence[Array]:
-    """Return mean, covariance and band of H f̄, where f̄ is the average of f, in closed form: (K, G) and (K, G, G)."""
-    found = []
+    """Return mean, covariance and band of H f̄, where f̄ is the average of f, in closed form: (K, G) and (K, G, G).
+
+    The last array has the means H f of the rows, (K, G, m).
+    """
+    found, stack, shape = [], copies.stacked, copies.sets.shape[:2]
     for model in estimator._latent_models():
         C = model.n_latents or 1
         L = np.array([[-1.0, 1.0]]) if estimator.n_classes_ == C == 2 else np.eye(C)
-        found.append(mixed(model.posterior, copies, H, L, level))
+        each = np.einsum(
+            "hg,gmc,kc->khm", H, model.posterior.mean(stack).reshape(*shape, C), L, optimize=True
+        )
+        found.append((*mixed(model.posterior, copies, H, L, level), each))
     return [np.concatenate(each) for each in zip(*found, strict=True)]
 
 
@@ -78,9 +88,9 @@ def mixed(process: Any, copies: Copies, H: Array, L: Array, level: float) -> tup
 
 
 def probability(estimator: Any, copies: Copies, H: Array, level: float, n: int) -> Sequence[Array]:
-    """Return mean, covariance and band of H p̄, where p̄ is the average of the class probabilities.
+    """Return mean, covariance and band of H p̄, where p̄ is the average of the class probabilities, and H p of the rows.
 
-    The mean is that of `predict_proba`; the covariance and the band are those of n draws.
+    The means are those of `predict_proba`; the covariance and the band are those of n draws.
     """
     stack, (G, m, _), seed = copies.stacked, copies.sets.shape, estimator._seed
     models, draws = estimator._latent_models(), []
@@ -90,19 +100,21 @@ def probability(estimator: Any, copies: Copies, H: Array, level: float, n: int) 
         for c in range(f.shape[2]):
             f[:, :, c] = matched(f[:, :, c], copies.weight, mean[c], cov[c])
         draws.append(f)
-    each = (class_probabilities(models, [f[g] for f in draws]) for g in range(G))
-    q = H @ np.stack([np.einsum("mnk,m->kn", p, copies.weight) for p in each], axis=1)
+    at = (class_probabilities(models, [f[g] for f in draws]) for g in range(G))
+    q = H @ np.stack([np.einsum("mnk,m->kn", p, copies.weight) for p in at], axis=1)
     p = np.exp(estimator.base_estimator_.log_proba(stack, estimator.integration, np.random.default_rng(seed)))
-    mean = H @ np.einsum("gmk,m->kg", p.reshape(G, m, -1), copies.weight)[..., None]
+    each = H @ np.moveaxis(p.reshape(G, m, -1), 2, 0)
     away = q - q.mean(axis=2, keepdims=True)
     low, high = np.quantile(q, [0.5 - 0.5 * level, 0.5 + 0.5 * level], axis=2)
     first = int(estimator.n_classes_ == 2)
-    return [each[first:] for each in (mean[..., 0], away @ away.swapaxes(1, 2) / n, low, high)]
+    found = (each @ copies.weight, away @ away.swapaxes(1, 2) / n, low, high, each)
+    return [A[first:] for A in found]
 
 
 def class_probabilities(models: Sequence[Any], draws: Sequence[Array]) -> Array:
     """Return the probabilities (m, n, n_classes) at draws (m, C, n) of the latent functions of each model."""
-    if models[0].n_latents:
-        return np.exp(models[0].likelihood.log_classes(np.moveaxis(draws[0], 1, 2)))
+    if models[0].n_classes > 2 or models[0].n_latents:
+        f = np.moveaxis(draws[0], 1, 2) if models[0].n_latents else draws[0][:, 0]
+        return np.exp(models[0].likelihood.log_classes(f))
     p = np.stack([model.likelihood.link(f[:, 0]) for model, f in zip(models, draws, strict=True)], axis=-1)
     return np.concatenate([1.0 - p, p], axis=-1) if len(models) == 1 else p / p.sum(axis=-1, keepdims=True)

@@ -12,6 +12,9 @@ from gpclass.core.protocols import Array, Index
 from gpclass.kernels import diag, matrix
 from gpclass.posteriors.process import GaussianProcess
 
+NEAR = 0.1  # correlation with the closest row, below which the text says that no row is near
+SOME = 100  # rows among which the covariance that all rows have in common is sought
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Influences:
@@ -28,7 +31,10 @@ class Influences:
         Size of these shares relative to all shares, Σ abs(share) / Σ abs(share), between 0 and 1.
     variance_left : float
         Posterior variance divided by prior variance. Close to 1 no training rows are near, and the prediction is the
-        prior's.
+        prior's, but for what is common to all rows, such as the bias.
+    closest : float
+        Largest prior correlation of f(x) with a training row, apart from the smallest covariance of rows, which a bias
+        gives to all of them: close to 0 no training rows are near.
     rows : ndarray of shape (n,)
         Positions in the X that was fitted, without rows of weight zero; the first of several equal rows.
     labels, shares : ndarray of shape (n,)
@@ -41,6 +47,7 @@ class Influences:
     mean: float
     carried: float
     variance_left: float
+    closest: float
     rows: Index
     labels: Any
     shares: Array
@@ -53,7 +60,8 @@ class Influences:
         head = (
             f"latent mean {self.mean:+.3f} (positive: {self.supports}), {self.carried:.0%} from these rows; "
         )
-        return "\n".join([f"{head}{self.variance_left:.0%} of the prior variance is left", *lines])
+        left = f"{self.variance_left:.0%} of the prior variance is left"
+        return "\n".join([head + left + "; no training row is near" * (self.closest < NEAR), *lines])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +105,15 @@ def _influences(estimator: Any, models: Any, c: int, x: Any, n: int) -> Influenc
         shares, k, own = np.add.reduceat(shares, first), k[first], own[first]
     best = np.argsort(-np.abs(shares), kind="stable")[:n]
     position = np.unique(rows.home, return_index=True)[1][best]
+    common = max(0.0, min(k.min(), matrix(kernel, q.inputs[:SOME]).min()))
+    scale = np.sqrt((prior - common) * (own - common))
     mean, var = (float(each.ravel()[function]) for each in model.latent(x))
     return Influences(
         supports=estimator.classes_[c],
         mean=mean,
         carried=float(np.abs(shares[best]).sum() / max(np.abs(shares).sum(), 1e-300)),
         variance_left=var / prior,
+        closest=float(np.max((k - common) / np.maximum(scale, 1e-300))),
         rows=position,
         labels=estimator.classes_[rows.truth[position]],
         shares=shares[best],

@@ -1,6 +1,6 @@
 """A page in the browser to place points and see the predictions of each method: `gpclass explore`.
 
-Needs Bokeh (``pip install "gpclass[explore]"``), which is imported when a server is made. Everything that is shown
+Needs Bokeh (the extra ``explore``), which is imported when a server is made. Everything that is shown
 is computed by functions of records: `PageState` (points, kernel, method) in, `Scene` out. The package `page` draws it.
 """
 

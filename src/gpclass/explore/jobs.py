@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from gpclass.core.progress import watcher
+
 Deliver = Callable[[Callable[[], None]], Any]  # calls a function on the thread of the page
 
 # One thread computes at a time, because warning filters and the interpreter's lock are global.
@@ -15,11 +17,15 @@ _computing = threading.Lock()
 _END = object()
 
 
+class Stopped(BaseException):
+    """Ends a computation whose result nobody waits for; it passes handlers of `Exception`."""
+
+
 class Worker:
     """Computes a result in a thread, and passes each of its parts to the page; a part that is None is skipped.
 
-    A new request cancels the previous one, but a ``patient`` worker still shows the part in progress. All methods
-    are called on the thread of the page.
+    A new request cancels the previous one, but a ``patient`` worker still shows the part in progress, unless it is a
+    fit that reports its progress: that fit stops. All methods are called on the thread of the page.
     """
 
     def __init__(self, deliver: Deliver, *, patient: bool = False) -> None:
@@ -39,16 +45,22 @@ class Worker:
                 self._latest = None
                 on_end(error)
 
+        def check(progress: object = None) -> None:
+            if request is not self._latest:
+                raise Stopped
+
         def work() -> None:
             error, part, left = None, None, iter(parts)
+            watcher.set(check)
             try:
                 while part is not _END:
                     if part is not None:
                         self._deliver(partial(show, part))
                     with _computing, warnings.catch_warnings(action="ignore"):
-                        if request is not self._latest:
-                            return
+                        check()
                         part = next(left, _END)
+            except Stopped:
+                return
             except Exception as caught:
                 error = caught
             self._deliver(partial(end, error))

@@ -1,4 +1,4 @@
-"""The content of the page for a state: the fitted classifier, its predictions over the view, and its evidence."""
+"""The content of the page for a state: the fitted classifier, and over the view its predictions and what it lacks."""
 
 from __future__ import annotations
 
@@ -8,18 +8,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
+from gpclass.active import bald
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.explore.state import PageState
+from gpclass.explore.state import DEFAULT, PageState
+from gpclass.learning.strategies import SAMPLING
 from gpclass.mcmc import MCMC
+from gpclass.parameters import check_parameters
 from gpclass.plotting.contour import decision_margins, latent_deviation
 from gpclass.plotting.latent import latent_band
 from gpclass.sampling import Rejection
+from gpclass.tasks import Training, resolve
 
 LEVEL = 0.95  # level of the credible bands
 LINE, PLANE = 201, 64  # points along a side of the grid
+COARSE = 24  # the same for two columns and a method that samples, whose predictions are averages over draws
 N_DRAWS = 12  # functions drawn from the posterior of a method that samples
+N_SIDE = 12, 8  # places along one column, and along each of two, that may be the most informative one
+N_PLACES = 8  # number of them whose information is computed exactly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,18 +48,22 @@ class Picture:
     interval: tuple[Array, Array] | None = None  # credible interval of the second of two classes
     draws: Any = ()  # sampled functions, for one column and two classes
     deviation: Any = None  # standard deviation of f, for two columns
+    undecided: Any = None  # whether the band of f contains more than one decision, over the grid
+    place: Any = None  # the most informative place for a new point, and the information in nats
+    effects: Any = ()  # of each column that is a number, if there are two: its name and its effect on f
 
     @property
     def evidence(self) -> float | None:
-        """The log evidence; None if sampling does not estimate it."""
+        """The log evidence of the labels; None if sampling does not estimate it, or if targets replace the labels."""
         value = self.clf.log_marginal_likelihood_value_
-        return None if value is None else float(value)
+        return float(value) if value is not None and model_of(self.clf).problem.is_of_labels else None
 
     @property
     def title(self) -> str:
         """The name of the method, with its evidence if there is one."""
-        words = "" if self.evidence is None else f", log evidence {self.evidence:.2f}"
-        return self.state.method + words
+        return self.state.method + (
+            "" if self.evidence is None else f", log evidence {signed(self.evidence)}"
+        )
 
     @property
     def curves(self) -> list[int]:
@@ -83,15 +95,9 @@ class Scene:
 
 
 def scene(state: PageState) -> Scene:
-    """Return the scene of a state; a failure is reported in its ``error``.
-
-    Examples
-    --------
-    >>> from gpclass.explore.state import make_points
-    >>> scene(PageState(make_points([[0.0], [10.0]], [0, 0]))).error
-    'There are points of class 0 only: add points of two classes to see what a model predicts.'
-    """
+    """Return the scene of a state; a failure is reported in its ``error``."""
     try:
+        state = with_kernel(state)
         found = Scene(state, draw_picture(state))
     except Exception as error:
         return Scene(state, error=sentence(error))
@@ -109,19 +115,37 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {words or 'no message'}."
 
 
-def fit(state: PageState) -> tuple[Any, list[str]]:
-    """Fit the classifier of a state at its hyperparameters; return it with its warnings, each once."""
-    points, present = state.points, state.points.present
-    if len(present) < 2:
-        found = f"points of class {points.labels[present[0]]} only" if present else "no points"
-        raise ValueError(f"There are {found}: add points of two classes to see what a model predicts.")
+def signed(value: float) -> str:
+    """Return a number with two decimals and a typographic minus sign."""
+    return f"{value:.2f}".replace("-", "−")
+
+
+# ---------------------------------------------------------------------------------- models
+
+
+def with_kernel(state: PageState) -> PageState:
+    """Return the state with a kernel: if it has none, what the classifier chooses by default."""
+    points = state.points
+    if state.family != DEFAULT or state.chosen is not None or len(points.present) < 2:
+        return state
+    method = "vi" if state.method in SAMPLING else state.method
+    categories = np.flatnonzero(points.widths > 1).tolist() or None
+    clf = GaussianProcessClassifier(
+        likelihood=state.likelihood, inference=method, categorical_features=categories, random_state=0
+    )
+    kernel = clf.fit(points.X, points.codes).kernel_
+    return replace(state, chosen=kernel, theta=tuple(kernel.theta.tolist()))
+
+
+def classifier(state: PageState) -> Any:
+    """Return the classifier of a state, not fitted, with the hyperparameters of the state."""
     # Fewer draws than by default, so that a picture follows the points.
-    draws, thin = (300, 2) if len(present) == 2 else (50, 5)
+    draws, thin = (300, 2) if len(state.points.present) == 2 else (50, 5)
     samplers: dict[str, Any] = {
         "mcmc": MCMC(n_draws=draws, n_warmup=200, thin=thin),
         "rejection": Rejection(n_draws=500, max_proposals=200_000),
     }
-    clf = GaussianProcessClassifier(
+    return GaussianProcessClassifier(
         state.kernel,
         likelihood=state.likelihood,
         inference=samplers.get(state.method, state.method),
@@ -129,32 +153,108 @@ def fit(state: PageState) -> tuple[Any, list[str]]:
         integration=state.integration,
         random_state=0,
     )
+
+
+def refusal(state: PageState) -> str:
+    """Return why the classifier of a state cannot be fitted whatever the points are, or nothing."""
+    points, clf = state.points, classifier(state)
+    if len(points.present) < 2:
+        return ""
+    try:
+        check_parameters(clf)
+        resolve(clf, Training(np.array(points.present), len(points), points.X, points.codes))
+    except ValueError as error:
+        return sentence(error)
+    return ""
+
+
+def fit(state: PageState) -> tuple[Any, list[str]]:
+    """Fit the classifier of a state at its hyperparameters; return it with its warnings, each once."""
+    points, present = state.points, state.points.present
+    if len(present) < 2:
+        found = f"points of class {points.labels[present[0]]} only" if present else "no points"
+        raise ValueError(f"There are {found}: add points of two classes to see what a model predicts.")
+    clf = classifier(state)
     with warnings.catch_warnings(record=True, action="always") as caught:
-        clf.fit(points.X, points.codes)
+        clf.fit(points.code(points.X), points.codes)
     return clf, list(dict.fromkeys(" ".join(str(each.message).split()) for each in caught))
+
+
+def model_of(clf: Any) -> Any:
+    """Return the only model of a classifier of the page, whose classes are in one model."""
+    return clf.base_estimator_.models[0]
+
+
+# -------------------------------------------------------------------------------- pictures
 
 
 def all_proba(state: PageState, clf: Any, X: Array) -> Array:
     """Return the probabilities of all classes, (n, n_classes), zero for those without points."""
     out = np.zeros((len(X), state.n_classes))
-    out[:, state.points.present] = clf.predict_proba(X)
+    out[:, state.points.present] = clf.predict_proba(state.points.code(X))
     return out
 
 
 def draw_picture(state: PageState) -> Picture:
     """Return the predictions of the classifier of a state over the view."""
     clf, notes = fit(state)
-    view = state.points.view
-    sides = [np.linspace(low, high, LINE if len(view) == 1 else PLANE) for low, high in view]
-    rows = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
-    proba = all_proba(state, clf, rows).reshape(*map(len, reversed(sides)), -1)
+    n = LINE if state.points.n_columns == 1 else COARSE if state.method in SAMPLING else PLANE
+    sides = [np.linspace(low, high, n) for low, high in state.points.view]
+    X = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
+    shape, rows = tuple(map(len, reversed(sides))), state.points.code(X)
+    proba = all_proba(state, clf, X).reshape(*shape, -1)
+    deviation = latent_deviation(clf, rows)
     picture = Picture(state, clf, notes, sides, proba, decision_margins(proba))
+    picture = replace(
+        picture,
+        deviation=deviation.reshape(shape),
+        undecided=undecided(clf, rows).reshape(shape),
+        place=most_informative(state, clf, X, proba.reshape(len(X), -1), deviation),
+    )
     if len(sides) == 2:
-        return replace(picture, deviation=latent_deviation(clf, rows).reshape(proba.shape[:2]))
+        first, X = np.cumsum([0, *state.points.widths]), state.points.code(state.points.X)
+        numbers = np.flatnonzero(state.points.widths == 1)
+        effects = [(state.points.names[j], clf.effect(X, int(first[j]), "latent", LEVEL)) for j in numbers]
+        return replace(picture, effects=effects)
     picture = replace(picture, latent=latent_band(clf, rows, LEVEL))
-    if (
-        len(clf.classes_) > 2 or not clf.base_estimator_.models[0].problem.is_of_labels
-    ):  # intervals would be slow
+    if len(clf.classes_) > 2 or not model_of(clf).problem.is_of_labels:  # intervals would be slow
         return picture
     draws = clf.sample_latent(rows, N_DRAWS, random_state=0).T if picture.evidence is None else ()
     return replace(picture, interval=clf.predict_interval(rows, LEVEL), draws=draws)
+
+
+def undecided(clf: Any, rows: Array) -> Array:
+    """Return whether the central 95 % interval of f at each row contains more than one decision.
+
+    With several latent functions it does if their largest mean is less than 1.96 posterior deviations above another.
+    """
+    z = float(ndtri(0.5 + 0.5 * LEVEL))
+    if model_of(clf).n_latents is None:
+        mean, std = clf.predict_latent(rows, return_std=True)
+        low, high = (
+            model_of(clf).likelihood.log_classes(f).argmax(axis=-1) for f in (mean - z * std, mean + z * std)
+        )
+        return np.asarray(low != high)
+    mean, cov = clf.predict_latent(rows, return_cov=True)
+    i, best, var = np.arange(len(mean)), mean.argmax(axis=1), np.einsum("icc->ic", cov)
+    gap = mean[i, best, None] - mean
+    spread = np.sqrt(np.maximum(var[i, best, None] + var - 2.0 * cov[i, best], 0.0))
+    close = gap < z * spread
+    close[i, best] = False
+    return np.asarray(close.any(axis=1))
+
+
+def most_informative(state: PageState, clf: Any, X: Array, proba: Array, deviation: Array) -> Any:
+    """Return the place within the view whose label is most informative about f, and its information in nats.
+
+    Of some places inside the grid those are tried whose labels vary most with f: p (1 - p) var[f], to which the
+    information is proportional where the variance is small.
+    """
+    sides = [np.unique(x) for x in X.T]
+    steps = [max(1, len(side) // N_SIDE[len(sides) - 1]) for side in sides]
+    sides = [side[max(1, step // 2) : -1 : step] for side, step in zip(sides, steps, strict=True)]
+    inner = np.all([np.isin(x, side) for x, side in zip(X.T, sides, strict=True)], axis=0)
+    rank = inner * (1.0 - (proba**2).sum(axis=1)) * deviation**2
+    tried = X[np.argsort(-rank, kind="stable")[: min(N_PLACES, inner.sum())]]
+    gain = bald(clf, state.points.code(tried))
+    return state.points.inside(tried[gain.argmax()]), float(gain.max())

@@ -36,6 +36,7 @@ def make_document(doc: Any, table: PageState | None = None, kept: Any = None) ->
     with doc.models.freeze():  # without it Bokeh collects all models again for each root, which takes seconds
         for root in session.roots():
             doc.add_root(root)
+    doc.js_on_event("document_ready", session.layout.grey)
     doc.on_session_destroyed(lambda context: session.close())
     if kept is not None:
         kept.add(session)
@@ -111,16 +112,8 @@ def serve(
 ) -> None:
     """Serve the page until it is interrupted.
 
-    Parameters
-    ----------
-    table : PageState, default=None
-        The initial state of the page, from `from_table` or `start`.
-    port : int, default=0
-        0 means any free port.
-    browser : bool, default=True
-        Whether to open the page in a browser.
-    announce : callable, default=None
-        Called with the address.
+    It starts with ``table`` (from `from_table` or `start`), on any free port if ``port`` is 0, and in a ``browser`` if
+    that is true; ``announce`` is called with its address.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

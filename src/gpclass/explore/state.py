@@ -19,6 +19,9 @@ EMPTY = {"empty line": 1, "empty plane": 2}  # number of columns of each empty c
 SIDE = 12  # rows across the view, which determine the scales of kernels
 NEAR = 0.025  # distance from a marker, in widths of the figure, within which a click selects it
 HEIGHT = 5.0  # height of a figure of probabilities, in the same unit
+DEFAULT = "default"  # name of the kernel that the classifier chooses by the evidence
+PARTS = ("", " of the bias", " of the linear part")  # of that kernel
+DECADES = 3.0  # range of the sliders of that kernel on both sides of what was learned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +33,7 @@ class Points:
     view: Array  # (n_columns, 2): the lowest and the highest value shown of each column
     labels: tuple[str, ...] = ("0", "1")  # names of two to five classes, with or without points
     names: tuple[str, ...] = ("x",)  # names of the columns
+    levels: tuple[tuple[str, ...], ...] = ((), ())  # of each column; a category has positions of levels in X
 
     @property
     def n_columns(self) -> int:
@@ -43,23 +47,44 @@ class Points:
 
     @property
     def markers(self) -> Array:
-        """Where the points are drawn, (n, 2): on a line at 0 and 1, or in rows for three classes or more."""
-        if self.n_columns == 2:
-            return self.X
+        """Where the points are drawn, (n, 2): on a line at 0 and 1, or in rows for three classes or more.
+
+        Points of one level are drawn beside each other, at multiples of the golden ratio.
+        """
+        aside = 0.7 * (0.618034 * np.arange(len(self)) % 1.0 - 0.5)
+        places = self.X + aside[:, None] * (self.widths > 1)
         heights = self.codes if len(self.labels) == 2 else 1.0 - 0.055 * self.codes
-        return np.column_stack([self.X, heights])
+        return np.column_stack([places, heights])[:, :2]
+
+    @property
+    def widths(self) -> NDArray[np.intp]:
+        """Number of coded columns of each column."""
+        return np.array([max(1, len(levels)) for levels in self.levels[: self.n_columns]])
+
+    def inside(self, x: ArrayLike) -> Array:
+        """Return the nearest places in the view, at levels of categories; further coordinates are ignored."""
+        place, (low, high) = np.asarray(x, dtype=float)[..., : self.n_columns], self.view.T
+        levels = np.rint(np.clip(place, low + 0.5, high - 0.5))
+        return np.asarray(np.where(self.widths > 1, levels, np.clip(place, low, high)))
+
+    def code(self, X: Array) -> Array:
+        """Return rows as kernels take them: a level is √½ in a column of its own, as in `gpclass.tables.Encoder`."""
+        columns = zip(self.inside(X).T, self.widths, strict=True)
+        return np.hstack([np.eye(k)[x.astype(int)] / np.sqrt(2) if k > 1 else x[:, None] for x, k in columns])
 
     def __len__(self) -> int:
         return len(self.X)
 
 
-def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: tuple[str, ...]) -> Points:
+def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: Any) -> Points:
     """Return points with a view that shows all of them with a margin."""
     rows, classes = np.array(X, dtype=float), np.array(codes, dtype=np.intp)
     if view is None:
         low, high = rows.min(axis=0), rows.max(axis=0)
         margin = 0.1 * np.where(high > low, high - low, 1.0)
         view = np.column_stack([low - margin, high + margin])
+        ends = zip(names.get("levels", ((), ())), view, strict=False)
+        view = [(-0.5, len(levels) - 0.5) if levels else each for levels, each in ends]
     columns = ("x",) if rows.shape[1] == 1 else ("x₁", "x₂")
     return Points(rows, classes, np.array(view, dtype=float), **{"names": columns, **names})
 
@@ -67,24 +92,6 @@ def make_points(X: ArrayLike, codes: ArrayLike, *, view: Any = None, **names: tu
 @dataclass(frozen=True, slots=True, eq=False)
 class PageState:
     """Everything that the page shows follows from this record.
-
-    Parameters
-    ----------
-    points : Points
-    family : str
-        The name of a kernel.
-    theta : tuple of float
-        Natural logarithms of the hyperparameters; empty for the initial ones of the kernel.
-    likelihood, method, integration : str
-        The arguments ``likelihood``, ``inference`` and ``integration`` of `GaussianProcessClassifier`.
-    other : str
-        The method to compare with; empty for none.
-    drawn : int
-        The class of points that are added.
-    selected : int or None
-        The point that was clicked last.
-    origin, words : str
-        Name and description of the initial state of the page.
 
     Examples
     --------
@@ -94,19 +101,21 @@ class PageState:
     """
 
     points: Points
-    family: str = "rbf"
-    theta: tuple[float, ...] = ()
-    likelihood: str = "probit"
-    method: str = "ep"
+    family: str = "rbf"  # the name of a kernel, or `DEFAULT`
+    theta: tuple[float, ...] = ()  # natural logarithms; empty for the initial hyperparameters
+    likelihood: str = "probit"  # as of `GaussianProcessClassifier`; so is ``integration``
+    method: str = "vi"  # its ``inference``
     integration: str = "exact"
-    other: str = ""
-    drawn: int = 1
-    selected: int | None = None
-    origin: str = ""
+    other: str = ""  # the method to compare with; empty for none
+    chosen: Any = None  # the kernel that the classifier has chosen for `DEFAULT`
+    drawn: int = 1  # class of points that are added
+    selected: int | None = None  # the point that was clicked last
+    large: bool = False  # one picture only, with large type
+    origin: str = ""  # name and description of the initial state
     words: str = ""
 
     def __post_init__(self) -> None:
-        if not self.theta:
+        if not self.theta and (self.family != DEFAULT or self.chosen is not None):
             object.__setattr__(self, "theta", tuple(_initial_kernel(self).theta.tolist()))
 
     @property
@@ -116,8 +125,9 @@ class PageState:
 
     @property
     def kernel(self) -> Any:
-        """The kernel at its hyperparameters."""
-        return move(_initial_kernel(self), np.array(self.theta))
+        """The kernel at its hyperparameters; None if the classifier has not chosen it yet."""
+        kernel = _initial_kernel(self)
+        return None if kernel is None else move(kernel, np.array(self.theta))
 
 
 # ------------------------------------------------------------------------------------ starts
@@ -129,13 +139,7 @@ def start_names() -> list[str]:
 
 
 def start(name: str) -> PageState:
-    """Return a built-in problem, or an empty canvas, as the initial state.
-
-    Examples
-    --------
-    >>> start("interval").points.X.shape, start("empty plane").points.X.shape
-    ((20, 1), (0, 2))
-    """
+    """Return a built-in problem, or an empty canvas, as the initial state."""
     if name in EMPTY:
         d = EMPTY[name]
         points = make_points(np.empty((0, d)), [], view=[[0.0, 10.0]] * d)
@@ -144,20 +148,17 @@ def start(name: str) -> PageState:
         raise ValueError(f"There is no problem {name!r}: choose one of {', '.join(start_names())}.")
     split = problems()[name]()
     points = make_points(split.X, split.y, labels=tuple(map(str, np.unique(split.y_test))))
-    return _of_variance_ten(points, name, f"The problem {name} of gpclass.datasets.")
+    return PageState(points, DEFAULT, origin=name, words=f"The problem {name} of gpclass.datasets.")
 
 
-def from_table(X: Any, y: Any, names: tuple[str, ...], words: str) -> PageState:
-    """Return a table of one or two columns as the initial state, with a description in ``words``."""
+def from_table(X: Any, y: Any, names: tuple[str, ...], words: str, levels: Any = ((), ())) -> PageState:
+    """Return a table of one or two columns as the initial state, with a description in ``words``.
+
+    A category has its ``levels`` there, and positions of levels in X.
+    """
     labels, codes = np.unique(np.asarray(y), return_inverse=True)
-    points = make_points(X, codes, labels=tuple(map(str, labels)), names=tuple(names))
-    return _of_variance_ten(points, TABLE, words)
-
-
-def _of_variance_ten(points: Points, origin: str, words: str) -> PageState:
-    """Return the state with a kernel variance of ten, at which the methods differ visibly."""
-    state = PageState(points, origin=origin, words=words)
-    return replace(state, theta=(float(np.log(10.0)), *state.theta[1:]))
+    points = make_points(X, codes, labels=tuple(map(str, labels)), names=tuple(names), levels=levels)
+    return PageState(points, DEFAULT, origin=TABLE, words=words)
 
 
 # ------------------------------------------------------------------------------------ points
@@ -180,21 +181,15 @@ def click(state: PageState, place: ArrayLike) -> PageState:
 def add_point(state: PageState, x: ArrayLike, code: int) -> PageState:
     """Return the state with a new point, which is selected."""
     points = state.points
-    X, codes = np.concatenate([points.X, _inside(points, x)[None]]), np.append(points.codes, code)
+    X, codes = np.concatenate([points.X, points.inside(x)[None]]), np.append(points.codes, code)
     return replace(state, points=replace(points, X=X, codes=codes), selected=len(points))
 
 
 def move_point(state: PageState, i: int, x: ArrayLike) -> PageState:
     """Return the state with a point moved within the view and selected."""
     X = state.points.X.copy()
-    X[i] = _inside(state.points, x)
+    X[i] = state.points.inside(x)
     return replace(state, points=replace(state.points, X=X), selected=i)
-
-
-def _inside(points: Points, x: ArrayLike) -> Array:
-    """Return the place in the view nearest to x, ignoring coordinates beyond the columns."""
-    low, high = points.view.T
-    return np.asarray(np.clip(np.asarray(x, dtype=float)[: points.n_columns], low, high))
 
 
 def delete_point(state: PageState) -> PageState:
@@ -221,11 +216,21 @@ def set_classes(state: PageState, n_classes: int) -> PageState:
 def dials(state: PageState) -> list[tuple[str, float, float]]:
     """Return the name of each hyperparameter and the range of its natural logarithm, in the order of theta."""
     kernel = _initial_kernel(state)
+    if kernel is None:
+        return []
     names = short_names(hyperparameter_names(kernel))
+    if kernel is state.chosen:  # the smooth part, a bias, and perhaps a linear part
+        ends = [name.split("__")[-1].replace("_", " ") for name in hyperparameter_names(kernel)]
+        part = [ends[:k].count(end) * (1 if end.startswith("constant") else 2) for k, end in enumerate(ends)]
+        names = [end + PARTS[k] for end, k in zip(ends, part, strict=True)]
     for i, column in enumerate(state.points.names):
         names = [name.replace(f"[{i}]", f" of {column}") for name in names]
     names = [name.replace("constant value", "variance") for name in names]
-    return [(name, low, high) for name, (low, high) in zip(names, kernel.bounds.tolist(), strict=True)]
+    low, high = kernel.bounds.T
+    if kernel is state.chosen:  # its bounds are twelve decades apart
+        near, reach = np.array([kernel.theta, state.theta]), DECADES * np.log(10.0)
+        low, high = np.maximum(low, near.min(axis=0) - reach), np.minimum(high, near.max(axis=0) + reach)
+    return list(zip(names, low.tolist(), high.tolist(), strict=True))
 
 
 def _initial_kernel(state: PageState) -> Any:
@@ -233,8 +238,13 @@ def _initial_kernel(state: PageState) -> Any:
 
     They do not depend on the points, so that a point can be moved while everything else is fixed.
     """
-    low, high = state.points.view.T
-    return named_kernel(state.family, np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE))
+    if state.family == DEFAULT:
+        return state.chosen
+    points, (low, high) = state.points, state.points.view.T
+    rows = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
+    rows = np.where(points.widths > 1, np.arange(SIDE)[:, None] % points.widths, rows)
+    groups = np.repeat(np.arange(points.n_columns), points.widths) if any(points.levels) else None
+    return named_kernel(state.family, points.code(rows), groups=groups)
 
 
 def set_theta(state: PageState, theta: ArrayLike) -> PageState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from gpclass.core.checks import optional
 from gpclass.core.files import replacing
 from gpclass.decision import TIE, check_cost
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.likelihoods import Logit, MultiProbit, Probit, Softmax
+from gpclass.likelihoods import Logit, MultiProbit, Ordinal, Probit, Softmax
 from gpclass.onnx.graph import IR_VERSION, OPSETS, Graph, OnnxExportError, Value, join
 from gpclass.onnx.kernels import covariances
 from gpclass.posteriors import GaussianProcess
@@ -40,7 +41,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     Parameters
     ----------
     estimator : GaussianProcessClassifier
-        Fitted by an approximation, with one model of all classes. Three or more classes, and two whose latent
+        Fitted by an approximation, with one model of all classes. Three or more unordered classes, and two whose latent
         functions are coupled (multinomial probit, softmax by Laplace's method), need ``integration="mackay"`` or
         ``"map"``. The kernel may have stationary and linear kernels, constants, sums, products and ``Columns``.
     path : str or path, default=None
@@ -125,18 +126,23 @@ def _probabilities(estimator: Any, X: Value) -> Value:
     if route == "monte_carlo":
         raise OnnxExportError("integration='monte_carlo' has no ONNX form: use 'exact', 'mackay' or 'map'.")
     kind = type(model.likelihood)
-    if kind not in (Logit, Probit, MultiProbit, Softmax):
+    if kind not in (Logit, Probit, MultiProbit, Softmax, Ordinal):
         raise OnnxExportError(
             f"The likelihood {model.likelihood!r} has no ONNX form: use 'probit' or 'logit' for two classes, "
-            "'multiprobit' or 'softmax' for more."
+            "'multiprobit', 'softmax' or 'ordinal' for more."
         )
     coupled = getattr(model.posterior, "coupled", False)
-    if route == "exact" and (model.n_classes > 2 or coupled):
+    if route == "exact" and kind is not Ordinal and (model.n_classes > 2 or coupled):
         raise OnnxExportError(
             f"The exact probabilities of {model.n_classes} classes in one model have no ONNX form: export after "
             "set_params(integration='mackay')."
         )
     mean, var = _moments(model.posterior, X, variances=route != "map")
+    if kind is Ordinal:  # f + e is normal, so that all routes but "map" are exact
+        scale = 1.0 if route == "map" else np.sqrt(var[0] + 1.0)
+        below = [normal((mean[0] * -1.0 + float(b)) / scale) for b in model.likelihood.thresholds]
+        steps = [below[0], *(q - p for p, q in pairwise(below)), 1.0 - below[-1]]
+        return join([steps[round(0.5 * (y + 1.0))] for y in model.likelihood.labels])
     if route == "exact":
         # Two independent functions are replaced by their difference, and each adds a variance of one to the probit.
         f, v = (mean[0], var[0]) if len(mean) == 1 else (mean[1] - mean[0], var[0] + var[1])

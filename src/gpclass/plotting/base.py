@@ -32,7 +32,8 @@ class Display:
             Where to draw; None makes a new figure.
         **options
             ``legend`` (default True): whether a `PredictiveContourDisplay` or a `LatentDisplay` has a legend above its
-            panels. ``color``: the colour of the first curve of a `LatentDisplay`, for displays side by side.
+            panels. ``individual`` (default False): whether an `EffectDisplay` has a curve for each row. ``color``:
+            the colour of the first curve of a `LatentDisplay`, for displays side by side.
         """
         self._draw(ax, **options)
         return self

@@ -167,11 +167,10 @@ def latent_deviation(estimator: Any, grid: Any) -> Array:
     Joint models determine differences of f only, so the common part is removed from their covariance first:
     H cov H with H = I - 11ᵀ/C, whose trace has C - 1 degrees of freedom.
     """
-    std = np.asarray(estimator.predict_latent(grid, return_std=True)[1])
-    if std.ndim == 1:
-        return std
-    if isinstance(estimator.posterior_, list):  # one model per class
-        return np.asarray(np.sqrt((std**2).mean(axis=1)))
-    cov, n = estimator.predict_latent(grid, return_cov=True)[1], std.shape[1]
+    separate = isinstance(estimator.posterior_, list)  # one model per class
+    if separate or not estimator.posterior_.latent_shape:
+        std = np.asarray(estimator.predict_latent(grid, return_std=True)[1])
+        return np.asarray(np.sqrt((std**2).mean(axis=1))) if separate else std
+    cov, n = estimator.predict_latent(grid, return_cov=True)[1], len(estimator.classes_)
     total = np.einsum("icc->i", cov) - cov.sum(axis=(1, 2)) / n
     return np.asarray(np.sqrt(np.maximum(total, 0.0) / (n - 1)))

@@ -12,6 +12,7 @@ from gpclass.plotting import style
 from gpclass.plotting.base import Display
 
 COLUMNS = 3  # panels side by side
+CHARACTERS = 30  # of the names of levels that fit side by side
 MOST = 6  # number of columns drawn if none are named
 
 
@@ -20,7 +21,8 @@ class EffectDisplay(Display):
     """Effects of columns on the probability or on the latent function, one panel each; a pair of columns has two.
 
     Curves have credible bands, and ticks at the bottom show the data. The panels of a pair have contours of
-    the mean and of its standard deviation, for the last class if there are several.
+    the mean and of its standard deviation, for the last class if there are several. ``plot(individual=True)`` adds a
+    curve for each row that is averaged.
 
     Parameters
     ----------
@@ -43,7 +45,14 @@ class EffectDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: Any, features: Any = None, *, ax: Any = None, **options: Any
+        cls,
+        estimator: Any,
+        X: Any,
+        features: Any = None,
+        *,
+        individual: bool = False,
+        ax: Any = None,
+        **options: Any,
     ) -> Self:
         """Compute the effects, and return the display, drawn.
 
@@ -53,6 +62,8 @@ class EffectDisplay(Display):
             The fitted classifier, and the rows to average over.
         features : column, pair of columns, or list of them, default=None
             Columns by name or position. None draws the six columns with the largest effects.
+        individual : bool, default=False
+            Whether to draw a thin curve for each row that is averaged, at most ``max_rows``.
         ax
             See `gpclass.plotting`.
         **options
@@ -63,16 +74,18 @@ class EffectDisplay(Display):
         effects = [estimator.effect(X, feature, **options) for feature in each]
         if named is None:
             effects = sorted(effects, key=lambda effect: -np.var(effect.mean, axis=0).sum())[:MOST]
-        return cls(effects).plot(ax)
+        return cls(effects).plot(ax, individual=individual)
 
-    def _draw(self, ax: Any) -> None:
+    def _draw(self, ax: Any, individual: bool = False) -> None:
         n = sum(len(effect.features) for effect in self.effects)
         shape = (-(-n // COLUMNS), min(n, COLUMNS)) if ax is None else (1, n)
         axes = self._panels(ax, shape, (3.6 * shape[1], 3.0 * shape[0]))
         for axis in axes[n:]:
             axis.remove()
         self.axes_ = axes[:n]
-        ends = [end for e in self.effects if len(e.features) == 1 for end in (e.low.min(), e.high.max())]
+        curves = [e for e in self.effects if len(e.features) == 1]
+        every = [A for e in curves for A in (e.low, e.high, *[e.individual] * individual)]
+        ends = [end for A in every for end in (A.min(), A.max())]
         margin = 0.05 * np.ptp(ends or [0.0])
         panels = iter(self.axes_)
         for effect in self.effects:
@@ -80,10 +93,10 @@ class EffectDisplay(Display):
                 self._pair(effect, next(panels), next(panels))
             else:
                 axis = next(panels)
-                self._curves(effect, axis)
+                self._curves(effect, axis, individual)
                 axis.set_ylim(min(ends) - margin, max(ends) + margin)  # a common scale, to compare effects
 
-    def _curves(self, effect: Any, axis: Any) -> None:
+    def _curves(self, effect: Any, axis: Any, individual: bool) -> None:
         """Draw a curve and a band for each class, or points with bars for the levels of a category."""
         curves = (A.reshape(len(A), -1).T for A in (effect.mean, effect.low, effect.high))
         x, levels = positions(effect.grid)
@@ -94,18 +107,25 @@ class EffectDisplay(Display):
                 bars = {"yerr": ends, "fmt": marker, "color": colour, "capsize": 3}
                 axis.errorbar(x + 0.12 * i, mean, label=str(effect.classes[i]), **bars)
                 continue
+            if individual:
+                rows = effect.individual.reshape(len(effect.individual), len(x), -1)[:, :, i]
+                axis.plot(x, rows.T, color=colour, linewidth=0.5, alpha=0.25)
             axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
             axis.plot(x, mean, color=colour, linewidth=1.8, linestyle=line, label=str(effect.classes[i]))
+        turned = effect.grid.dtype.kind == "M"
         if levels is not None:
             axis.set(xticks=x, xticklabels=levels, xlim=(-0.5, len(x) - 0.5))
+            turned = max(map(len, levels)) * len(levels) > CHARACTERS
         elif effect.data[0].dtype.kind in "biufmM":
+            if x.dtype.kind not in "mM" and np.all(x == np.round(x)):
+                axis.locator_params(axis="x", integer=True)
             ticks = {"marker": "|", "linestyle": "", "color": "0.4", "markersize": 6, "alpha": 0.5}
             data = effect.data[0][(x[0] <= effect.data[0]) & (effect.data[0] <= x[-1])]
             axis.plot(data, np.full(len(data), 0.02), transform=axis.get_xaxis_transform(), **ticks)
         axis.set(xlabel=effect.features[0], ylabel=label(effect))
-        if len(effect.classes) > 1 and axis is self.ax_:
+        if len(effect.classes) > 1 and (axis is self.ax_ or axis.figure is not self.figure_):
             style.legend_above(axis, len(effect.classes), fontsize="small")
-        axis.tick_params(axis="x", rotation=20.0 * (effect.grid.dtype.kind == "M"))
+        axis.tick_params(axis="x", rotation=30.0 * turned)
         style.bare(axis)
 
     def _pair(self, effect: Any, *axes: Any) -> None:
@@ -114,7 +134,7 @@ class EffectDisplay(Display):
         smooth = x_levels is y_levels is None and min(len(x), len(y)) > 1
         for axis, Z, text in zip(axes, (effect.mean, effect.std), (label(effect), "deviation"), strict=True):
             Z, draw = Z[..., -1] if Z.ndim == 3 else Z, axis.contourf if smooth else axis.pcolormesh
-            self.figure_.colorbar(draw(x, y, Z.T, cmap=style.SEQUENTIAL), ax=axis, label=text)
+            axis.figure.colorbar(draw(x, y, Z.T, cmap=style.SEQUENTIAL), ax=axis, label=text)
             axis.set(xlabel=effect.features[0], ylabel=effect.features[1])
             if x_levels is not None:
                 axis.set_xticks(x, x_levels)
@@ -159,7 +179,7 @@ class ImportanceDisplay(Display):
     importance: Any
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None, **options: Any) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, **options: Any) -> Self:
         """Compute the importance, and return the display, drawn.
 
         Parameters
@@ -173,17 +193,19 @@ class ImportanceDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         found, at = self.importance, np.arange(len(self.importance.features))
-        shares, costs = self._panels(ax, (1, 2), (8.0, 1.4 + 0.3 * len(at)))
+        panels = self._panels(ax, (1, 1 + (found.cost is not None)), (8.0, 1.4 + 0.3 * len(at)))
+        shares = panels[0]
         for i, (name, share) in enumerate((("first order", found.first), ("total", found.total))):
             colour, marker, _ = style.style(i)
             middle, low, high = share.T
             bars = {"xerr": [middle - low, high - middle], "fmt": marker, "color": colour, "capsize": 2}
             shares.errorbar(middle, at + 0.2 * i - 0.1, label=name, **bars)
-        costs.errorbar(found.cost[:, 0], at, xerr=found.cost[:, 1], fmt="o", color="black", capsize=2)
         shares.set_yticks(at, found.features)
-        costs.set_yticks(at, [])
-        shares.set_xlabel(f"share of the variance of f, {100 * found.level:.3g} % intervals")
-        costs.set_xlabel("cost of permuting in log loss ± one standard error")
+        shares.set_xlabel(f"share of the variance ({100 * found.level:.3g} %)")
+        for costs in panels[1:]:
+            costs.errorbar(found.cost[:, 0], at, xerr=found.cost[:, 1], fmt="o", color="black", capsize=2)
+            costs.set_yticks(at, found.features if costs.figure is not shares.figure else [])
+            costs.set_xlabel("cost in log loss ± std. error")
         for axis in self.axes_:
             axis.set_ylim(len(at) - 0.5, -0.5)
             axis.axvline(0.0, color="0.7", linewidth=0.8, zorder=0)

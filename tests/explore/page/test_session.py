@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
 import numpy as np
@@ -11,7 +12,9 @@ from inline import Inline
 pytest.importorskip("bokeh", reason="Bokeh is not installed")
 
 from gpclass.core import registry
+from gpclass.core.progress import reporter
 from gpclass.explore import scene, steps
+from gpclass.explore import state as actions
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.layout import DIALS
 from gpclass.explore.page.session import Session
@@ -69,7 +72,8 @@ def test_sliders_show_values_and_set_them(page):
     page.layout["dial1"].value = 0.5
     assert page.state.theta[1] == pytest.approx(np.log(10.0**0.5))
     assert page.layout["dial0"].title == "variance"
-    assert not page.layout["dial2"].visible
+    assert page.layout["dial2"].title == "variance of the bias"
+    assert not page.layout["dial3"].visible
 
 
 def test_setting_widgets_is_not_taken_for_a_visitor(page):
@@ -92,7 +96,7 @@ def test_learning_moves_the_sliders_and_draws_its_path(page):
 def test_a_click_on_the_surface_goes_there(page):
     assert page.layout.landscape.sources["field"].data["image"][0].shape == (3, 3)
     page.go_to(0.5, 1.2)
-    np.testing.assert_allclose(page.state.theta, np.log(10.0) * np.array([0.5, 1.2]))
+    np.testing.assert_allclose(page.state.theta[:2], np.log(10.0) * np.array([0.5, 1.2]))
 
 
 def test_errors_are_sentences_and_the_page_goes_on(page):
@@ -126,6 +130,79 @@ def test_two_sessions_share_nothing(page):
     page.on_canvas("tap", (43.0, 0.5))
     assert len(other.state.points) == 60
     assert len(page.state.points) == 21
+
+
+def test_the_surface_is_computed_again_only_if_it_changes(page):
+    field = page.layout.landscape.sources["field"]
+    first = field.data["image"][0]
+    page.layout["other"].value = "laplace"
+    page.act(lambda state: actions.click(state, state.points.markers[2]))
+    page.layout["dial0"].value += 0.1
+    assert field.data["image"][0] is first
+    page.layout["dial2"].value += 0.1  # the bias, which is not on an axis
+    assert field.data["image"][0] is not first
+    second = field.data["image"][0]
+    page.layout["dial0"].value = page.layout["dial0"].end  # beyond the surface
+    third = field.data["image"][0]
+    assert third is not second
+    page.on_canvas("tap", (43.0, 0.5))
+    assert field.data["image"][0] is not third
+
+
+def test_a_higher_evidence_elsewhere_is_named(page):
+    page.layout["family"].value = "rbf"
+    theta = page.state.theta
+    page.act(lambda state: actions.set_theta(state, [np.log(0.02), theta[1]]))
+    note = page.layout["note"].text
+    top, variance = re.search(r"shown: −([\d.]+)\. .* higher at variance ([\d.e+]+),", note).groups()
+    page.act(lambda state: actions.set_theta(state, [np.log(float(variance)), theta[1]]))
+    assert page.shown.picture.evidence == pytest.approx(-float(top), abs=0.3)
+    assert page.shown.picture.evidence > -12.5
+
+
+def test_impossible_options_are_greyed_with_the_reason(page):
+    assert page.layout["likelihood"].tags == page.layout["method"].tags == []
+    assert not page.layout["refused"].visible
+    page.layout["likelihood"].value = "cloglog"
+    assert page.layout["method"].tags == page.layout["other"].tags == ["dirichlet"]
+    assert "Dirichlet classification has the softmax likelihood" in page.layout["refused"].text
+
+
+def test_moving_over_the_picture_shows_the_points_behind_it(page):
+    page.on_canvas("mousemove", (45.0, 0.5))
+    assert "<p>x = 45</p>" in page.layout["why"].text
+    _, rows, _ = steps.reasons(page.shown.picture, (45.0, 0.5))
+    np.testing.assert_allclose(page.canvas.shares.data["x"], page.state.points.X[rows, 0])
+    page.begin("moons")
+    assert "Move over" in page.layout["why"].text
+    assert len(page.canvas.shares.data["x"]) == 0
+    page.on_canvas("mousemove", (0.5, 0.25))
+    lines = [chart.sources["boundaries"].data["x"] for chart in page.layout.effects]
+    assert lines == [[0.5], [0.25]]
+    effect = page.shown.picture.clf.effect(page.state.points.X, 1, kind="latent")
+    np.testing.assert_allclose(page.layout.effects[1].sources["curves"].data["ys"][0], effect.mean)
+    page.begin("interval")
+    assert not page.layout.effects[0].fig.visible
+
+
+def test_a_presentation_has_one_picture(page):
+    page.layout["other"].value = "laplace"
+    page.layout["large"].active = True
+    assert page.canvas.probas[0].fig.visible
+    assert not page.canvas.latents[0].fig.visible
+    assert not page.canvas.lines[1].visible
+    assert page.canvas.probas[0].fig.title.text.startswith("vi, log evidence −")
+
+
+def test_levels_are_named_on_the_axis():
+    X = np.column_stack([np.random.default_rng(0).normal(size=20), np.arange(20) % 2])
+    begun = from_table(X, np.arange(20) % 3 > 0, ("width", "colour"), "", ((), ("red", "blue")))
+    page = Session(lambda work: work(), begun, worker=Inline)
+    assert page.canvas.maps[0].fig.yaxis.major_label_overrides == {0: "red", 1: "blue"}
+    page.on_canvas("mousemove", (0.0, 0.8))
+    assert "colour = blue" in page.layout["why"].text
+    page.begin("moons")
+    assert page.canvas.maps[0].fig.yaxis.major_label_overrides == {}
 
 
 # ---------------------------------------------------------------------------- random actions
@@ -263,3 +340,28 @@ def test_work_is_cancelled_and_errors_are_reported():
     worker.submit((1 / x for x in [0]), done.append, on_end)
     assert finished.wait(20)
     assert done == [ZeroDivisionError]
+
+
+def test_a_fit_that_reports_its_progress_is_stopped():
+    started, ended, shown = threading.Event(), threading.Event(), []
+    worker = Worker(lambda work: work(), patient=True)
+
+    def endless():
+        with reporter(0, "fitting") as report:
+            try:
+                while True:
+                    report("step")
+                    started.set()
+            except Exception:
+                shown.append("an error")
+            finally:
+                ended.set()
+        yield "result"
+
+    worker.submit(endless(), shown.append, shown.append)
+    assert started.wait(20)
+    assert worker.cancel()
+    assert ended.wait(20)
+    assert shown == []
+    with reporter(0, "fitting") as report:  # a fit outside the page reports nothing
+        assert report is None

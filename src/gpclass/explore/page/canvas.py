@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.explore.page.figures import COLOURS, DASHES, MARKERS, LineChart, Map, outlines
+from gpclass.explore.page import figures
+from gpclass.explore.page.figures import COLOURS, DASHES, MARKERS, LineChart, Map
 from gpclass.explore.scene import Picture, Scene
 from gpclass.explore.state import PageState
 
-EVENTS = ("tap", "panstart", "pan", "panend")
-SIDE_BY_SIDE = {"sizing_mode": "stretch_width", "stylesheets": [":host { flex-wrap: wrap; gap: 4px; }"]}
+EVENTS = ("tap", "panstart", "pan", "panend", "mousemove")
+SIDE_BY_SIDE = {"sizing_mode": "stretch_both", "stylesheets": [":host { flex-wrap: wrap; gap: 4px; }"]}
+PHONE = 560  # height in pixels of the pictures of one method below each other
+RING = 46.0  # diameter of the ring around a point that has all of the shares shown, in pixels
 DRAW = {"colour": "#555555", "alpha": 0.35, "width": 1.0}  # a function drawn from the posterior
 
 
@@ -25,22 +28,24 @@ class Canvas:
 
         names = ("x", "y", "marker", "colour", "ring")
         self.points = ColumnDataSource({name: [] for name in names}, name="points-data")
+        self.shares = ColumnDataSource({"x": [], "y": [], "size": [], "colour": []}, name="shares-data")
         self.ranges = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
-        self.latents = [LineChart(230, self.ranges[0], (-1.0, 1.0)) for _ in range(2)]
-        self.probas = [LineChart(290, self.ranges[0], (-0.19, 1.09)) for _ in range(2)]
-        self.maps = [Map(420, *self.ranges) for _ in range(2)]
-        for panel in (*self.probas, *self.maps):
-            panel.draw_points(self.points)
+        self.latents = [LineChart(180, self.ranges[0], (-1.0, 1.0)) for _ in range(2)]
+        self.probas = [LineChart(220, self.ranges[0], (-0.19, 1.09)) for _ in range(2)]
+        self.maps = [Map(280, *self.ranges) for _ in range(2)]
+        self.panels = [*self.latents, *self.probas, *self.maps]
+        for panel in self.panels[2:]:
+            panel.draw_points(self.points, self.shares)
         for graph in self.probas:
             graph.fig.yaxis.ticker = [0.0, 0.25, 0.5, 0.75, 1.0]
         self.latents[0].fig.name, self.probas[0].fig.name, self.maps[0].fig.name = "latent", "proba", "plane"
         pairs = zip(self.latents, self.probas, strict=True)
-        self.lines = [column(f.fig, p.fig, sizing_mode="stretch_width") for f, p in pairs]
+        self.lines = [column(f.fig, p.fig, sizing_mode="stretch_both") for f, p in pairs]
         maps = [panel.fig for panel in self.maps]
-        for side in (*self.lines, *maps):
-            side.styles = {"flex": "1 1 300px", "min-width": "0"}
-        rows = row(*self.lines, **SIDE_BY_SIDE), row(*maps, **SIDE_BY_SIDE)
-        self.root = column(*rows, name="canvas", sizing_mode="stretch_width")
+        for side, width in zip((*self.lines, *maps), (250, 250, 340, 340), strict=True):
+            side.styles = {"flex": f"1 1 {width}px", "min-width": "0"}
+        self.rows = row(*self.lines, **SIDE_BY_SIDE), row(*maps, **SIDE_BY_SIDE)
+        self.root = column(*self.rows, name="canvas", sizing_mode="stretch_both")
 
     def listen(self, on_event: Callable[[str, Any], None]) -> None:
         """Call ``on_event(kind, place)`` for clicks and drags; y is NaN on latent functions, which have no markers."""
@@ -50,7 +55,7 @@ class Canvas:
                 on_latent = event.model in [graph.fig for graph in self.latents]
                 on_event(event.event_name, (event.x, np.nan if on_latent else event.y))
 
-        for panel in (*self.latents, *self.probas, *self.maps):
+        for panel in self.panels:
             for kind in EVENTS:
                 panel.fig.on_event(kind, tell)
 
@@ -63,13 +68,28 @@ class Canvas:
         for axis, ends in zip(self.ranges, points.view.tolist(), strict=False):
             axis.update(start=ends[0], end=ends[1])
 
+    def show_shares(self, state: PageState, rows: list[int], shares: list[float]) -> None:
+        """Draw a ring around each of these points, whose area is its share, in the colour of the class it supports."""
+        x, y = state.points.markers[rows].T
+        size = RING * np.sqrt(np.abs(shares) / max(np.abs(shares).sum(), 1e-300)) if shares else []
+        first, *_, last = state.points.present or [0, 0]
+        colours = [COLOURS[last if share > 0.0 else first] for share in shares]
+        self.shares.data = {"x": x, "y": y, "size": size, "colour": colours}
+
     def show(self, scene: Scene) -> None:
         """Draw the predictions of the methods of a state; erase what cannot be drawn."""
-        line = scene.state.points.n_columns == 1
-        self.lines[0].visible, self.lines[1].visible = line, line and bool(scene.state.other)
+        state, points = scene.state, scene.state.points
+        line, alone = points.n_columns == 1, state.large or not state.other
+        narrow = PHONE if alone else 2 * PHONE
+        self.root.stylesheets = [
+            f"@media (max-width: 760px) {{ :host {{ height: {narrow}px !important; }} }}"
+        ]
+        self.rows[0].visible, self.rows[1].visible, self.lines[1].visible = line, not line, not alone
+        for panel in self.panels:
+            panel.enlarge(state.large)
+            panel.fig.visible = not (state.large and panel in (*self.latents, self.maps[1]))
         for panel in self.maps:
-            panel.fig.visible = not line
-            panel.label(*scene.state.points.names, *[""] * line)
+            panel.label(*zip(points.names, points.levels, strict=False))
         for k, picture in enumerate((scene.picture, scene.other)):
             if picture is None:
                 for each in (self.latents[k], self.probas[k], self.maps[k]):
@@ -78,49 +98,56 @@ class Canvas:
                 self._show_line(k, picture)
             else:
                 _show_proba(self.maps[k], picture)
-        if line and scene.pictures:  # both latent functions on the same scale, so that they can be compared
-            bands = np.concatenate([np.ravel(picture.latent[1:]) for picture in scene.pictures])
-            edge = 0.05 * float(np.ptp(bands))
-            for graph in self.latents:
-                graph.fig.y_range.update(start=float(bands.min()) - edge, end=float(bands.max()) + edge)
-        elif scene.picture is not None and not scene.state.other:
+        if line and not alone:  # both latent functions on the same scale, so that they can be compared
+            ranges = [graph.fig.y_range for graph in self.latents]
+            low, high = min(each.start for each in ranges), max(each.end for each in ranges)
+            for each in ranges:
+                each.update(start=low, end=high)
+        elif not line and scene.picture is not None and alone:
             found = scene.picture
-            scale, lines = (
-                ("Cividis256", 0.0, float(found.deviation.max())),
-                outlines(found.sides, found.margin),
-            )
-            self.maps[1].show("standard deviation of f", found.sides, found.deviation, scale, lines=lines)
+            scale, over = ("Cividis256", 0.0, float(found.deviation.max())), _over(found)
+            del over["undecided"]
+            self.maps[1].show("standard deviation of f", found.sides, found.deviation, scale, **over)
 
     def _show_line(self, k: int, picture: Picture) -> None:
         """Draw the latent functions above the probabilities."""
         latent, proba, x = self.latents[k], self.probas[k], picture.sides[0]
         points, codes = picture.state.points, picture.curves
-        looks = [{"colour": COLOURS[code], "dash": DASHES[code]} for code in codes]
-        mean, low, high = picture.latent
-        curves = [{"ys": mean[:, i], **look} for i, look in enumerate(looks)]
-        bands = [(low[:, i], high[:, i], look["colour"]) for i, look in enumerate(looks)]
-        latent.show(picture.title, x, [{"ys": f, **DRAW} for f in picture.draws] + curves, bands)
-        latent.label("", "latent function f")
-        curves = [{"ys": picture.proba[:, c], **look} for c, look in zip(codes, looks, strict=True)]
+        draws = [{"ys": f, **DRAW} for f in picture.draws]
+        latent.show_functions(picture.title, x, picture.latent, codes, draws)
+        latent.label(("", points.levels[0]), ("latent function f", ()))
+        curves = [{"ys": picture.proba[:, c], "colour": COLOURS[c], "dash": DASHES[c]} for c in codes]
         bands = [] if picture.interval is None else [(*picture.interval, COLOURS[codes[0]])]
         places, decided = picture.boundaries()
         edges = np.array([x[0], *places, x[-1]])
         strip = {"left": edges[:-1], "right": edges[1:], "colour": [COLOURS[code] for code in decided]}
-        proba.show("", x, curves, bands, strip=strip, boundaries={"x": places})
+        marks = {
+            "place": {"x": picture.place[0], "y": [0.5]},
+            "undecided": figures.runs(x, picture.undecided),
+        }
+        title = picture.title if picture.state.large else ""
+        proba.show(title, x, curves, bands, strip=strip, boundaries={"x": places}, **marks)
+        proba.label((points.names[0], points.levels[0]))
         of = f" of class {points.labels[codes[0]]}" if len(codes) == 1 else ""
-        proba.label(points.names[0], f"probability{of}")
+        proba.fig.yaxis.axis_label = f"probability{of}"
+
+
+def _over(picture: Picture) -> dict[str, Any]:
+    """Return what is drawn over a map: boundaries, undecided regions and the most informative place."""
+    (x, y), sides = picture.place[0], picture.sides
+    over = {"lines": figures.outlines(sides, picture.margin), "place": {"x": [x], "y": [y]}}
+    return over | {"undecided": figures.regions(sides, picture.undecided)}
 
 
 def _show_proba(panel: Map, picture: Picture) -> None:
     """Draw the probability of the second class, or the mixed colours of several."""
     from bokeh.palettes import interp_palette
 
-    points, codes, by = picture.state.points, picture.curves, picture.state.method
-    lines = outlines(picture.sides, picture.margin)
+    points, codes = picture.state.points, picture.curves
     if len(codes) > 1:
-        panel.show(f"class probabilities by {by}", picture.sides, picture.proba, lines=lines)
+        panel.show(f"class probabilities: {picture.title}", picture.sides, picture.proba, **_over(picture))
         return
     first, second = (COLOURS[code] for code in points.present)
     scale = interp_palette((first, "#ffffff", second), 255), 0.0, 1.0
-    words = f"p(class {points.labels[codes[0]]}) by {by}"
-    panel.show(words, picture.sides, picture.proba[..., codes[0]], scale, lines=lines)
+    words = f"p(class {points.labels[codes[0]]}): {picture.title}"
+    panel.show(words, picture.sides, picture.proba[..., codes[0]], scale, **_over(picture))

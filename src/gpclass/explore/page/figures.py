@@ -15,6 +15,14 @@ COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # with two classes only the second one is drawn
 INK = "#222222"
+HATCH = {
+    "hatch_pattern": "/",
+    "hatch_color": "#555555",
+    "hatch_alpha": 0.45,
+    "hatch_weight": 0.8,
+    "hatch_scale": 9.0,
+}
+UNDECIDED = {"fill_color": "#777777", "fill_alpha": 0.12, "line_color": None, **HATCH}
 IMAGE = ("image", "x", "y", "dw", "dh")  # column names of a data source for images
 CURVE = {"colour": COLOURS[1], "dash": "solid", "width": 2.5, "alpha": 1.0}
 
@@ -26,12 +34,11 @@ class Panel:
         from bokeh.models import ColumnDataSource
         from bokeh.plotting import figure
 
-        self.sources = {
-            name: ColumnDataSource({column: [] for column in columns}) for name, columns in sources.items()
-        }
+        sources = sources | {"place": ("x", "y")}
+        self.sources = {name: ColumnDataSource({key: [] for key in keys}) for name, keys in sources.items()}
         self.fig = figure(
-            height=height, sizing_mode="stretch_width", tools="", toolbar_location=None, title=" ",
-            min_border_right=12, min_border_left=62, output_backend="canvas", x_range=x_range, y_range=y_range,
+            height=height, min_height=height, sizing_mode="stretch_both", tools="", toolbar_location=None, title=" ",
+            min_border_right=12, output_backend="canvas", x_range=x_range, y_range=y_range,
         )  # fmt: skip
         self.fig.grid.grid_line_color = "#e6e6e6"
         self.fig.outline_line_color = "#cccccc"
@@ -43,16 +50,32 @@ class Panel:
         for name, source in self.sources.items():
             source.data = data.get(name, {column: [] for column in source.data})
 
-    def label(self, x: str, y: str) -> None:
-        """Set the labels of the axes."""
-        self.fig.xaxis.axis_label, self.fig.yaxis.axis_label = x, y
+    def label(self, *axes: tuple[str, Any]) -> None:
+        """Set the labels of the axes, and ticks at the levels of categories."""
+        from bokeh.models import BasicTicker, FixedTicker
 
-    def draw_points(self, points: Any) -> None:
-        """Draw the points of a source, and a ring around the selected one."""
+        for axis, (name, levels) in zip((self.fig.xaxis, self.fig.yaxis), axes, strict=False):
+            axis.axis_label = name
+            axis.major_label_overrides = dict(enumerate(levels))
+            ticks = list(range(len(levels)))
+            axis.ticker = FixedTicker(ticks=ticks) if levels else BasicTicker(desired_num_ticks=5)
+
+    def enlarge(self, large: bool) -> None:
+        """Set the size of the type: large for a presentation."""
+        self.fig.title.text_font_size = "24px" if large else "13px"
+        self.fig.axis.major_label_text_font_size = "20px" if large else "11px"
+        self.fig.axis.axis_label_text_font_size = "24px" if large else "13px"
+
+    def draw_points(self, points: Any, shares: Any) -> None:
+        """Draw the points of a source, a ring around the selected one, other rings, and the most informative place."""
         looks = {"marker": "marker", "fill_color": "colour", "line_color": "white", "line_width": 1.2}
         self.fig.scatter("x", "y", source=points, level="overlay", size=11, **looks)
-        ring = {"marker": "circle", "fill_color": None, "line_color": INK, "line_width": 2.5}
-        self.fig.scatter("x", "y", source=points, level="overlay", size="ring", **ring)
+        for source, size, colour in ((points, "ring", INK), (shares, "size", "colour")):
+            ring = {"marker": "circle", "fill_color": None, "line_color": colour, "line_width": 2.5}
+            self.fig.scatter("x", "y", source=source, level="overlay", size=size, **ring)
+        for colour, width in (("white", 7), (INK, 3)):
+            cross = {"marker": "cross", "size": 20, "line_color": colour, "line_width": width}
+            self.fig.scatter("x", "y", source=self.sources["place"], level="overlay", **cross)
 
 
 class LineChart(Panel):
@@ -63,16 +86,28 @@ class LineChart(Panel):
 
         sources = {
             "bands": ("xs", "ys", "colour"), "curves": ("xs", "ys", *CURVE),
-            "strip": ("left", "right", "colour"), "boundaries": ("x",),
+            "strip": ("left", "right", "colour"), "boundaries": ("x",), "undecided": ("left", "right"),
         }  # fmt: skip
         super().__init__(sources, height, x_range, Range1d(*ends))
         fig, get = self.fig, self.sources
         fig.patches("xs", "ys", source=get["bands"], fill_color="colour", fill_alpha=0.17, line_color=None)
         looks = {f"line_{name}": name for name in ("dash", "width", "alpha")}
         fig.multi_line("xs", "ys", source=get["curves"], line_color="colour", **looks)
+        fig.quad(left="left", right="right", bottom=0.0, top=1.0, source=get["undecided"], **UNDECIDED)
         box = {"left": "left", "right": "right", "bottom": -0.155, "top": -0.105}  # below the axis of p
         fig.quad(**box, source=get["strip"], fill_color="colour", line_color=None)
         fig.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
+
+    def show_functions(
+        self, title: str, x: Array, functions: Any, codes: list[int], more: Any = (), **data: Any
+    ) -> None:
+        """Draw latent functions (their means, low and high ends, (n, n_curves)) of these classes; set the range."""
+        mean, low, high = (np.reshape(each, (len(x), -1)).T for each in functions)
+        looks = [{"ys": f, "colour": COLOURS[c], "dash": DASHES[c]} for f, c in zip(mean, codes, strict=True)]
+        bands = [(a, b, COLOURS[c]) for a, b, c in zip(low, high, codes, strict=True)]
+        self.show(title, x, [*more, *looks], bands, **data)
+        edge = 0.05 * float(high.max() - low.min())
+        self.fig.y_range.update(start=float(low.min()) - edge, end=float(high.max()) + edge)
 
     def show(self, title: str, x: Array, curves: Any, bands: Any, **data: Any) -> None:
         """Draw curves, each with its values and its changes to the style `CURVE`, and bands (low, high, colour)."""
@@ -90,7 +125,8 @@ class Map(Panel):
     def __init__(self, height: int, x_range: Any, y_range: Any) -> None:
         from bokeh.models import ColorBar, HoverTool, LinearColorMapper
 
-        sources = {"field": IMAGE, "colours": IMAGE, "lines": ("xs", "ys"), "star": ("x", "y")}
+        lines = ("xs", "ys")
+        sources = {"field": IMAGE, "colours": IMAGE, "lines": lines, "star": ("x", "y"), "undecided": lines}
         super().__init__(sources, height, x_range, y_range)
         fig, get = self.fig, self.sources
         fig.grid.visible = False
@@ -98,6 +134,7 @@ class Map(Panel):
         columns: dict[str, Any] = {**{name: name for name in IMAGE}, "level": "image"}
         field = fig.image(source=get["field"], color_mapper=self.scale, **columns)
         fig.image_rgba(source=get["colours"], **columns)
+        fig.multi_polygons("xs", "ys", source=get["undecided"], **UNDECIDED)
         fig.multi_line("xs", "ys", source=get["lines"], color="white", line_width=4.5, alpha=0.8)
         fig.multi_line("xs", "ys", source=get["lines"], color=INK, line_width=2)
         star = {"marker": "star", "color": "white", "line_color": INK, "size": 22, "line_width": 2}
@@ -140,3 +177,18 @@ def outlines(sides: list[Array], margin: Array) -> dict[str, Any]:
     fields = np.moveaxis(margin, -1, 0)
     lines = [line for z in fields for line in contour_generator(*sides, z).lines(0.0)]
     return {"xs": [line[:, 0] for line in lines], "ys": [line[:, 1] for line in lines]}
+
+
+def regions(sides: list[Array], inside: Array) -> dict[str, Any]:
+    """Return the regions of a grid where a condition holds, as polygons with holes."""
+    from contourpy import contour_generator
+
+    found = contour_generator(*sides, inside.astype(float), fill_type="OuterOffset").filled(0.5, 2.0)
+    rings = [np.split(points, ends[1:-1]) for points, ends in zip(*found, strict=True)]
+    return {name: [[[ring[:, k] for ring in each]] for each in rings] for k, name in enumerate(("xs", "ys"))}
+
+
+def runs(x: Array, inside: Array) -> dict[str, Any]:
+    """Return the left and right ends of the intervals of a grid where a condition holds."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], inside, [False]]).astype(int)))
+    return {"left": x[edges[::2]], "right": x[edges[1::2] - 1]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -11,8 +11,10 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.explore import state as actions
-from gpclass.explore.page.figures import COLOURS, Map
-from gpclass.explore.state import MOST_CLASSES, PageState, dials
+from gpclass.explore.page.figures import COLOURS, LineChart, Map
+from gpclass.explore.scene import Picture, refusal, signed
+from gpclass.explore.state import DEFAULT, MOST_CLASSES, PageState, dials
+from gpclass.explore.steps import VISIBLE_NATS
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
@@ -22,14 +24,30 @@ LN10 = float(np.log(10.0))
 SHOWN = "return Number(Math.pow(10, tick).toPrecision(3)).toString()"
 DEPTH = 12.0  # range of the colours of the evidence surface, in nats below the maximum
 SIGNS = ("●", "■", "▲", "◆", "▼")
-DIALS = [f"dial{k}" for k in range(4)]  # sliders of hyperparameters; no kernel on the page has more than four
+DIALS = [f"dial{k}" for k in range(7)]  # sliders of hyperparameters; no kernel here has more than seven
+WORDS = {  # of values whose names in Python do not say enough
+    "": "none",
+    DEFAULT: "chosen by the evidence",
+    "exact": "averaged",
+    "map": "ignored",
+    "mackay": "by MacKay",
+    "monte_carlo": "by draws",
+}
+HINT = "Move over the picture, or select a point, to see which points a prediction is based on."
+# Options that are not possible are in the tags of a widget.
+GREY = """for (const s of selects) for (const o of Bokeh.index.find_one(s)?.input_el.options ?? [])
+  o.disabled = s.tags.includes(o.value)"""
+GREYED = ("method", "likelihood", "other")  # selects with options that are not always possible
+PRESENT = "document.body.classList.toggle('present', this.active)"
 WIDE: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 4, 3, 4)}
+TEXTS = ("status", "words", "refused", "note", "why")
 BUTTONS = {"delete": "Delete point", "learn": "Learn", "stop": "Stop", "check": "How wrong is it?"}
 GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the page
     "points": [["start", "classes"], ["hint"], ["drawn"], ["delete"]],
     "model": [["family"], *([name] for name in DIALS), ["learn", "stop"]],
-    "methods": [["method", "likelihood"], ["integration", "other"], ["check"]],
-    "evidence": [["landscape"]],
+    "methods": [["method", "likelihood"], ["integration", "other"], ["refused"], ["check"]],
+    "evidence": [["landscape"], ["note"]],
+    "reasons": [["why"], ["effect0"], ["effect1"]],
 }
 
 
@@ -47,16 +65,20 @@ class Layout:
     """The widgets of the page by name, and the plot of the evidence over two hyperparameters."""
 
     def __init__(self, starts: list[str]) -> None:
-        from bokeh.models import Button, CustomJSTickFormatter, Div, Range1d
+        from bokeh.models import Button, CustomJS, CustomJSTickFormatter, Div, Range1d
 
-        self.landscape, self.controls = Map(320, Range1d(-1.0, 1.0), Range1d(-1.0, 1.0)), _controls()
+        self.landscape, self.controls = Map(280, Range1d(-1.0, 1.0), Range1d(-1.0, 1.0)), _controls()
+        self.effects = [LineChart(130, Range1d(0.0, 1.0), (-1.0, 1.0)) for _ in range(2)]
+        for chart in self.effects:
+            chart.fig.yaxis.ticker.desired_num_ticks = 3
+        self.top: tuple[float, str] | None = None  # the highest evidence of the surface, and where it is
         self.landscape.fig.axis.formatter = CustomJSTickFormatter(code=SHOWN)
-        self.landscape.fig.axis.ticker.desired_num_ticks = 5
         self.widgets = {
             "landscape": self.landscape.fig,
             "start": _select("Start with", starts),
             "hint": Div(text="A click adds a point of class"),
-            **{name: Div(sizing_mode="stretch_width") for name in ("status", "words")},
+            **{name: Div(sizing_mode="stretch_width") for name in TEXTS},
+            **{f"effect{k}": chart.fig for k, chart in enumerate(self.effects)},
             **{name: Button(label=label, **WIDE) for name, label in BUTTONS.items()},
             **{name: control.widget for name, control in self.controls.items()},
         }
@@ -64,6 +86,10 @@ class Layout:
             widget.name = name
         self["learn"].button_type = "primary"
         self["stop"].disabled = True
+        self.grey = CustomJS(args={"selects": [self[name] for name in GREYED]}, code=GREY)
+        for name in GREYED:
+            self[name].js_on_change("tags", self.grey)
+        self["large"].js_on_change("active", CustomJS(code=PRESENT))
 
     def __getitem__(self, name: str) -> Any:
         return self.widgets[name]
@@ -72,7 +98,7 @@ class Layout:
         """Return the models that the page embeds."""
         from bokeh.layouts import column, row
 
-        parts = [self["status"], self["words"]]
+        parts = [self["status"], self["words"], self["large"]]
         for name, lines in GROUPS.items():
             rows = [row(*map(self.__getitem__, line), sizing_mode="stretch_width") for line in lines]
             parts.append(column(*rows, name=name, sizing_mode="stretch_width"))
@@ -83,11 +109,30 @@ class Layout:
         _set(self["start"], value=state.origin)
         for control in self.controls.values():
             _set(control.widget, **control.show(state))
+        self._grey_out(state)
         if len(state.theta) > 1:
-            self.landscape.label(*[name for name, _, _ in dials(state)][:2])
+            self.landscape.label(*((name, ()) for name, _, _ in dials(state)[:2]))
             x, y = np.array([theta[:2] for theta in (*path, state.theta)]).T / LN10
             self.landscape.sources["star"].data = {"x": x[-1:], "y": y[-1:]}
             self.landscape.sources["lines"].data = {"xs": [x], "ys": [y]}
+
+    def _grey_out(self, state: PageState) -> None:
+        """Disable the options that are not possible, and write why."""
+        reasons: dict[str, list[str]] = {}
+        for name, options in (("method", INFERENCES), ("likelihood", LIKELIHOODS)):
+            why = {value: refusal(self.controls[name].act(state, value)) for value in options}
+            for value in filter(why.__getitem__, why):
+                reasons.setdefault(why[value], []).append(value)
+            _set(self[name], tags=[*filter(why.__getitem__, why)])
+        _set(self["other"], tags=self["method"].tags)
+        text = "".join(f"<p><b>{', '.join(values)}</b>: {escape(why)}</p>" for why, values in reasons.items())
+        _set(self["refused"], text=f"<small>Not possible here: {text}</small>", visible=bool(text))
+
+    def covers(self, state: PageState) -> bool:
+        """Return whether the star of a state is on the surface that is shown."""
+        axes = self.landscape.fig.x_range, self.landscape.fig.y_range
+        ends = zip(axes, state.theta, strict=False)
+        return all(axis.start - 1e-9 <= theta / LN10 <= axis.end + 1e-9 for axis, theta in ends)
 
     def show_surface(self, found: tuple[Array, Array, Array]) -> None:
         """Draw a surface of the evidence, from `surface`, relative to its maximum."""
@@ -97,9 +142,41 @@ class Layout:
         scale = ("Cividis256", min(-0.1, max(-DEPTH, float(below[known].min()))), 0.0)
         sides = [each / LN10 for each in logs]
         kept = {name: dict(self.landscape.sources[name].data) for name in ("lines", "star")}
-        self.landscape.show(f"below the maximum, {top:.2f}", sides, below, scale, **kept)
+        self.landscape.show("log evidence below its maximum", sides, below, scale, **kept)
         for axis, side in zip((self.landscape.fig.x_range, self.landscape.fig.y_range), sides, strict=True):
             axis.update(start=float(side[0]), end=float(side[-1]))
+        i, j = np.unravel_index(int(np.nanargmax(evidence)), evidence.shape)
+        names = (axis.axis_label for axis in (self.landscape.fig.xaxis, self.landscape.fig.yaxis))
+        best = zip(names, (logs[0][j], logs[1][i]), strict=True)
+        self.top = top, ", ".join(f"{name} {np.exp(value):.3g}" for name, value in best)
+
+    def show_note(self, picture: Picture | None) -> None:
+        """Write how the evidence at the star compares with the highest one of the surface."""
+        words = ""
+        if picture is not None and self.top is not None:
+            top, here = self.top[0], float(picture.clf.log_marginal_likelihood_value_)
+            words = f"Highest value shown: {signed(top)}. At the star: {signed(here)}."
+            if top > here + VISIBLE_NATS:
+                words += f" It is higher at {self.top[1]}: click there, and learn from there."
+        _set(self["note"], text=words)
+
+    def explain(self, words: Sequence[str] = (HINT,), place: Any = (None, None)) -> None:
+        """Write what a prediction is based on, and mark its place in the effects."""
+        self["why"].text = "".join(f"<p>{escape(each)}</p>" for each in words)
+        for chart, x in zip(self.effects, place, strict=True):
+            chart.sources["boundaries"].data = {"x": [] if x is None else [x]}
+
+    def show_effects(self, picture: Picture | None) -> None:
+        """Draw the effect of each column on the latent functions, with its band."""
+        found = [] if picture is None else picture.effects
+        for chart, (name, effect) in zip(self.effects, found, strict=False):
+            functions = effect.mean, effect.low, effect.high
+            codes = [1] if effect.mean.ndim == 1 else picture.curves  # type: ignore[union-attr]
+            place = dict(chart.sources["boundaries"].data)
+            chart.show_functions(f"effect of {name} on f", effect.grid, functions, codes, boundaries=place)
+            chart.fig.x_range.update(start=float(effect.grid[0]), end=float(effect.grid[-1]))
+        for k, chart in enumerate(self.effects):
+            chart.fig.visible = k < len(found)
 
     def say(self, words: str, *, error: bool = False) -> None:
         """Show a sentence in the line of messages; an empty one removes the last."""
@@ -123,22 +200,30 @@ def _set(widget: Any, **values: Any) -> None:
 
 
 def _controls() -> dict[str, Control]:
+    from bokeh.models import Toggle
+
     return {
         "drawn": _classes(),
+        "large": Control(
+            Toggle(label="Present", width=90),
+            lambda s: {"active": s.large},
+            lambda s, value: replace(s, large=value),
+            "active",
+        ),
         "classes": Control(
             _select("Classes", [str(n) for n in range(2, MOST_CLASSES + 1)]),
             lambda s: {"value": str(s.n_classes)},
             lambda s, value: actions.set_classes(s, int(value)),
         ),
         "family": Control(
-            _select("Kernel", kernel_names()),
+            _select("Kernel", [DEFAULT, *kernel_names()]),
             lambda s: {"value": s.family},
-            lambda s, value: replace(s, family=value, theta=()),
+            lambda s, value: replace(s, family=value, theta=(), chosen=None),
         ),
         **{name: _dial(k) for k, name in enumerate(DIALS)},
         "method": _choice("method", "Method", sorted(INFERENCES)),
         "likelihood": _choice("likelihood", "Likelihood", sorted(LIKELIHOODS)),
-        "integration": _choice("integration", "Average over f", ROUTES),
+        "integration": _choice("integration", "Uncertainty of f", ROUTES),
         "other": _choice("other", "Compare with", ["", *sorted(INFERENCES)]),
     }
 
@@ -146,7 +231,7 @@ def _controls() -> dict[str, Control]:
 def _select(words: str, options: Any) -> Any:
     from bokeh.models import Select
 
-    named = [(value, value or "no other method") for value in options]
+    named = [(value, WORDS.get(value, value)) for value in options]
     return Select(title=words, options=named, value=named[0][0], **WIDE)
 
 

@@ -7,15 +7,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from gpclass.explore import state as actions
 from gpclass.explore import steps
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.canvas import Canvas
 from gpclass.explore.page.layout import LN10, Layout
 from gpclass.explore.scene import Scene, scene, sentence
-from gpclass.explore.state import PageState, nearest, start, start_names
+from gpclass.explore.state import DEFAULT, PageState, nearest, start, start_names
+from gpclass.learning.strategies import SAMPLING
 
-KEPT = ("likelihood", "method", "integration", "other")  # fields kept when another problem is chosen
+CELLS = 100.0  # a move of the pointer counts if it is at least the width of the picture divided by this
+KEPT = ("likelihood", "method", "integration", "other", "large")  # fields kept when another problem is chosen
 
 
 class Session:
@@ -28,6 +32,9 @@ class Session:
         self.painter = worker(deliver, patient=True)
         self.worker, self.mapper = worker(deliver), worker(deliver)  # for buttons; for the surface
         self.shown = Scene(self.state)
+        self.mapped: Any = None  # what the surface that is shown depends on
+        self.place: Any = None  # where the pointer is
+        self.pointed: Any = None  # the same in cells, and the picture there
         self.dragged: int | None = None
         self.painted = 0
         self.quiet = False  # True while the page, not the user, changes its widgets
@@ -70,18 +77,26 @@ class Session:
         """Replace the state by the result of an action; show its points at once, and its predictions when computed."""
         self.state = action(self.state)
         self._show_widgets()
-        self.stop()
+        self.worker.cancel()
         self.mapper.cancel()
+        slow = bool({self.state.method, self.state.other} & set(SAMPLING))
+        self.layout["stop"].disabled = not slow
+        if slow:
+            self.layout.say("Drawing functions from the posterior.")
         self.painter.submit(map(scene, [self.state]), self.paint)
 
     def begin(self, name: str) -> None:
         """Start with another problem, and keep method and likelihood."""
+        self.place = None
         own = self.table if self.table is not None and name == self.table.origin else None
         self.act(lambda old: replace(own or start(name), **{field: getattr(old, field) for field in KEPT}))
 
     def on_canvas(self, kind: str, place: Any) -> None:
         """Add, select or drag a point."""
-        if kind == "tap":
+        if kind == "mousemove":
+            self.point_at(place)
+        elif kind == "tap":
+            self.place = place
             self.act(lambda state: actions.click(state, place))
         elif kind == "panstart":
             self.dragged = nearest(self.state.points, place)
@@ -89,6 +104,22 @@ class Session:
             i = self.dragged
             self.act(lambda state: actions.move_point(state, i, place))
             self.dragged = None if kind == "panend" else i
+
+    def point_at(self, place: Any) -> None:
+        """Show what the prediction at a place is based on, once for each place and picture; nothing for None."""
+        picture, self.place = self.shown.picture, place
+        if picture is None or place is None:
+            self.pointed = None
+            self.layout.explain()
+            self.canvas.show_shares(self.state, [], [])
+            return
+        view = picture.state.points.view
+        cell = np.round(CELLS * (np.array(place)[: len(view)] - view[:, 0]) / np.ptp(view, axis=1)).tolist()
+        if self.dragged is None and self.pointed != (cell, picture):
+            self.pointed = cell, picture
+            words, rows, shares = steps.reasons(picture, place)
+            self.layout.explain(words, place)
+            self.canvas.show_shares(picture.state, rows, shares)
 
     def go_to(self, x: float | None, y: float | None) -> None:
         """Go to the hyperparameters that were clicked on the surface."""
@@ -108,25 +139,40 @@ class Session:
 
     def paint(self, found: Scene) -> None:
         """Show the pictures, the boundaries and the messages of a computed scene."""
-        self.shown = found
+        self.shown, old, new = found, self.state, found.state
+        if new.chosen and (old.family, old.chosen, old.origin) == (DEFAULT, None, new.origin):
+            self.state = replace(old, chosen=new.chosen, theta=new.theta)
+            self._show_widgets()
         self.canvas.show(found)
+        self.layout.show_effects(found.picture)
+        self.layout["stop"].disabled = True
         self.painted += 1
         self.canvas.root.tags = [self.painted]  # a new tag marks a new picture, for tests in a browser
         notes = " ".join(dict.fromkeys(note for each in found.pictures for note in each.notes))
         self.layout.say(found.error or notes, error=bool(found.error))
         code = [f"In Python: {picture.clf!r}" for picture in found.pictures]
         self.layout.write(found.state.words, *code)
+        self.point_at(self.place if new.selected is None else new.points.markers[new.selected])
         self.survey()
 
     def survey(self) -> None:
         """Draw the evidence over two hyperparameters, if there are two and the method has an evidence."""
         self.mapper.cancel()
-        self.layout.landscape.fig.title.text = "log evidence"  # shown until the surface is computed
-        state, picture = self.shown.state, self.shown.picture
-        if picture is not None and picture.evidence is not None and len(state.theta) > 1:
-            self.mapper.submit(steps.surface(state), self.layout.show_surface)
-        else:
-            self.layout.landscape.put()
+        state, picture, layout = self.shown.state, self.shown.picture, self.layout
+        if picture is None or picture.clf.log_marginal_likelihood_value_ is None or len(state.theta) < 2:
+            self.mapped = layout.top = None
+            layout.landscape.put("log evidence")
+        elif self.mapped != steps.surface_key(state) or not layout.covers(state):
+            self.mapped = layout.top = None
+            layout.landscape.fig.title.text = "log evidence"  # until the surface is computed
+
+            def show(found: Any) -> None:
+                self.mapped = steps.surface_key(state)
+                layout.show_surface(found)
+                layout.show_note(picture)
+
+            self.mapper.submit(steps.surface(state), show)
+        layout.show_note(picture)
 
     # ------------------------------------------------------------------------------- buttons
 
@@ -145,9 +191,9 @@ class Session:
         self.worker.submit(parts, show, ended)
 
     def stop(self) -> None:
-        """Cancel the computation that a button started."""
+        """Cancel the computation that a button started, and pictures that are not drawn yet."""
         self.layout["stop"].disabled = True
-        if self.worker.cancel():
+        if self.worker.cancel() + self.painter.cancel():
             self.layout.say("Stopped.")
 
     def learn(self) -> None:
