@@ -16,7 +16,9 @@ from sphinx import addnodes
 
 import gpclass
 
-logging.basicConfig(level=logging.WARNING)  # before a package of colours asks for the log of everything
+console = logging.StreamHandler()
+console.setLevel(logging.WARNING)
+logging.basicConfig(handlers=[console])  # before a package of colours asks for the log of everything
 
 project = "gpclass"
 author = "gpclass developers"
