@@ -291,6 +291,15 @@ def test_inputs_that_are_refused(X, message):
         fixed().fit(X, Y)
 
 
+def test_batches_of_arrow_have_names():
+    (batch,) = pa.Table.from_pandas(FRAME[["size", "member"]]).to_batches()
+    clf = fixed().fit(batch, Y)
+    assert clf.feature_names_in_.tolist() == ["size", "member"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(clf.predict_proba(batch), clf.predict_proba(FRAME[["size", "member"]]))
+
+
 @pytest.mark.parametrize("columns", [["size"], ["size", "town"]])
 def test_rows_to_predict_are_not_a_path(columns):
     clf = fixed().fit(FRAME[columns], Y)

@@ -55,6 +55,8 @@ def as_table(X: Any) -> Any:
         return np.ma.filled(X.astype(float), np.nan) if masked else X
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
+    if type(X).__name__ == "RecordBatch":  # of Arrow: scikit-learn finds the names of a table only
+        X = X.schema.empty_table().from_batches([X])
     if is_frame(X):
         if not (names := names_of(X)):
             raise ValueError("X has no columns, expected at least one.")
