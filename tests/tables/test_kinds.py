@@ -72,7 +72,7 @@ REFUSED = {
     "short dates": (["31.12.20", "1.1.21"], "dates as text"),
     "months": (
         ["2021-03", "2021-12"],
-        "dates as text, such as '2021-03': convert them with pandas.to_datetime",
+        r"dates as text, such as '2021-03': convert them with pandas.to_datetime \(utc=True for time zones, dayfirst=",
     ),
     "names of months": (["3 Mar 2021", "12 October 2021"], "dates as text, such as '12 October 2021'"),
     "American dates": (["Mar 3, 2021", "May 2021"], "dates as text"),
