@@ -42,18 +42,6 @@ class PredictiveContourDisplay(Display):
     ----------
     boundary_ : list of ContourSet
         The visible boundaries: one for two classes, else one around each class.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.plotting import PredictiveContourDisplay
-    >>> X, y = make_moons(60, noise=0.2, random_state=0)
-    >>> clf = GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None).fit(X, y)
-    >>> display = PredictiveContourDisplay.from_estimator(clf, X, y, grid_resolution=40, latent_std=True)
-    >>> display.proba.shape, len(display.axes_)
-    ((40, 40, 2), 2)
     """
 
     x0: Array

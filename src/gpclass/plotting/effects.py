@@ -27,18 +27,6 @@ class EffectDisplay(Display):
     Parameters
     ----------
     effects : sequence of gpclass.effects.Effect
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.plotting import EffectDisplay
-    >>> X, y = make_moons(60, noise=0.2, random_state=0)
-    >>> clf = GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None).fit(X, y)
-    >>> display = EffectDisplay.from_estimator(clf, X, [0, 1, (0, 1)], kind="latent")
-    >>> len(display.axes_)
-    4
     """
 
     effects: Sequence[Any]
@@ -101,7 +89,7 @@ class EffectDisplay(Display):
         curves = (A.reshape(len(A), -1).T for A in (effect.mean, effect.low, effect.high))
         x, levels = positions(effect.grid)
         for i, (mean, low, high) in enumerate(zip(*curves, strict=True)):
-            colour, marker, line = style.style(i)
+            colour, marker, _ = style.style(i)
             if levels is not None:
                 ends = np.maximum([mean - low, high - mean], 0.0)  # a mean of skewed draws may be outside
                 bars = {"yerr": ends, "fmt": marker, "color": colour, "capsize": 3}
@@ -110,8 +98,7 @@ class EffectDisplay(Display):
             if individual:
                 rows = effect.individual.reshape(len(effect.individual), len(x), -1)[:, :, i]
                 axis.plot(x, rows.T, color=colour, linewidth=0.5, alpha=0.25)
-            axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
-            axis.plot(x, mean, color=colour, linewidth=1.8, linestyle=line, label=str(effect.classes[i]))
+            style.band(axis, i, x, mean, low, high, label=str(effect.classes[i]))
         turned = effect.grid.dtype.kind == "M"
         if levels is not None:
             axis.set(xticks=x, xticklabels=levels, xlim=(-0.5, len(x) - 0.5))
@@ -164,16 +151,6 @@ class ImportanceDisplay(Display):
     Parameters
     ----------
     importance : gpclass.effects.Importance
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.plotting import ImportanceDisplay
-    >>> X = np.random.default_rng(0).normal(size=(60, 3))
-    >>> clf = GaussianProcessClassifier("rbf", random_state=0).fit(X, X[:, 1] > 0)
-    >>> len(ImportanceDisplay.from_estimator(clf, X, X[:, 1] > 0).axes_)
-    2
     """
 
     importance: Any
