@@ -12,6 +12,7 @@ from gpclass.cli.files import InputError, named
 from gpclass.cli.page import Figure, Table, svg_of
 from gpclass.cli.predict import predictions
 from gpclass.cli.tables import check_columns, read_table
+from gpclass.effects.importance import between
 from gpclass.effects.rows import improbable
 from gpclass.plotting import EffectDisplay, ImportanceDisplay, style
 
@@ -112,11 +113,6 @@ def cell(value: Any) -> str:
     if value is None or value != value:
         return "missing"
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value).removesuffix(" 00:00:00")
-
-
-def between(found: Any, digits: int = 2) -> str:
-    """Return a number with its interval."""
-    return "{:.{d}f} [{:.{d}f},\N{NO-BREAK SPACE}{:.{d}f}]".format(*found, d=digits)
 
 
 def mean(values: Any) -> tuple[float, float, float]:
