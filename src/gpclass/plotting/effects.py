@@ -71,18 +71,16 @@ class EffectDisplay(Display):
         for axis in axes[n:]:
             axis.remove()
         self.axes_ = axes[:n]
-        curves = [e for e in self.effects if len(e.features) == 1]
-        every = [A for e in curves for A in (e.low, e.high, *[e.individual] * individual)]
-        ends = [end for A in every for end in (A.min(), A.max())]
-        margin = 0.05 * np.ptp(ends or [0.0])
-        panels = iter(self.axes_)
+        panels, curves = iter(self.axes_), []
         for effect in self.effects:
             if len(effect.features) == 2:
                 self._pair(effect, next(panels), next(panels))
             else:
-                axis = next(panels)
-                self._curves(effect, axis, individual)
-                axis.set_ylim(min(ends) - margin, max(ends) + margin)  # a common scale, to compare effects
+                curves.append(next(panels))
+                self._curves(effect, curves[-1], individual)
+        limits = [axis.get_ylim() for axis in curves]
+        for axis in curves:  # a common scale, to compare effects
+            axis.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
 
     def _curves(self, effect: Any, axis: Any, individual: bool) -> None:
         """Draw a curve and a band for each class, or points with bars for the levels of a category."""

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gpclass.core.checks import check_option
 from gpclass.core.protocols import Array
 from gpclass.plotting import style
 from gpclass.plotting.base import Display, hyperparameter_names, short_names
@@ -58,9 +59,8 @@ class EvidenceDisplay(Display):
 
         Parameters
         ----------
-        parameters : pair of int or str, default=(0, 1)
-            Positions in ``kernel_.theta``, or names as in the kernel (``"k2__length_scale"``, or
-            ``"k2__length_scale[3]"`` for an element of a vector).
+        parameters : pair of int, default=(0, 1)
+            Positions in ``kernel_.theta``.
         grid_resolution : int, default=30
             Number of points along each side; the latent function is inferred at each point.
         limits : pair of (low, high) or None
@@ -70,10 +70,10 @@ class EvidenceDisplay(Display):
             See `gpclass.plotting`.
         """
         kernel = estimator.kernel_
-        names = hyperparameter_names(kernel)
-        i, j = (_position(names, parameter) for parameter in parameters)
-        if i == j:
-            raise ValueError(f"Both parameters are {names[i]!r}: choose two different ones of {names}.")
+        names = short_names(hyperparameter_names(kernel))
+        fine = len({*parameters} & {*range(len(names))}) == len(parameters) == 2
+        check_option("parameters", parameters, fine, f"two positions in {names}")
+        i, j = parameters
         theta = np.array(kernel.theta, dtype=float)
         near = [np.clip((theta[k] - SPAN, theta[k] + SPAN), *kernel.bounds[k]) for k in (i, j)]
         ends = [ends if given is None else np.log(given) for ends, given in zip(near, limits, strict=True)]
@@ -91,9 +91,10 @@ class EvidenceDisplay(Display):
         same = path is not None and path.shape[1] == len(
             theta
         )  # else parameters of the likelihood were learned
-        names = [short_names(names)[k] for k in (i, j)]
         numbers = {"best": best, "path": np.exp(path[:, [i, j]]) if same else None}
-        return cls(np.exp(a), np.exp(b), np.ma.masked_invalid(values), names=names, **numbers).plot(ax)
+        return cls(
+            np.exp(a), np.exp(b), np.ma.masked_invalid(values), names=[names[i], names[j]], **numbers
+        ).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         from matplotlib.colors import BoundaryNorm
@@ -123,12 +124,3 @@ class EvidenceDisplay(Display):
         style.legend_above(axis, 3, fontsize=8)
         axis.set(xlabel=self.names[0], xlim=self.first[[0, -1]])
         axis.set(ylabel=self.names[1], ylim=self.second[[0, -1]])
-
-
-def _position(names: list[str], parameter: Any) -> int:
-    """Return the position of a hyperparameter in theta, given as such or by its name."""
-    found = [i for i, name in enumerate(names) if parameter in (i, name, name.split("__")[-1])]
-    if len(found) != 1:
-        how = "several" if found else "none"
-        raise ValueError(f"{parameter!r} fits {how} of the hyperparameters, expected one of {names}.")
-    return found[0]
