@@ -26,9 +26,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing as rows_of
 
-from gpclass.comparison.table import Codes, Comparison, ComparisonRow, score
+from gpclass.comparison.table import Comparison, ComparisonRow, score
 from gpclass.core.checks import check_integers, is_integer, seed_of
 from gpclass.core.progress import reporter
+from gpclass.core.protocols import Index
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.kernels.names import takes_vectors
 from gpclass.learning.fitted import DoubtfulFitWarning
@@ -138,7 +139,7 @@ class _Task:
     X: Any
     y: Any
     parts: Sequence[
-        tuple[Any, Any, Codes]
+        tuple[Any, Any, Index]
     ]  # training rows (None: all), test inputs, their places in `scored`
     scored: Comparison
 

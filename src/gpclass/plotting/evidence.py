@@ -88,13 +88,10 @@ class EvidenceDisplay(Display):
         if np.isnan(values).all():
             raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
         path: Any = getattr(estimator.history_, "theta", None)
-        same = path is not None and path.shape[1] == len(
-            theta
-        )  # else parameters of the likelihood were learned
-        numbers = {"best": best, "path": np.exp(path[:, [i, j]]) if same else None}
-        return cls(
-            np.exp(a), np.exp(b), np.ma.masked_invalid(values), names=[names[i], names[j]], **numbers
-        ).plot(ax)
+        if path is not None:  # of other parameters if those of the likelihood were learned
+            path = np.exp(path[:, [i, j]]) if path.shape[1] == len(theta) else None
+        evidence, chosen = np.ma.masked_invalid(values), [names[i], names[j]]
+        return cls(np.exp(a), np.exp(b), evidence, names=chosen, best=best, path=path).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         from matplotlib.colors import BoundaryNorm
