@@ -175,7 +175,8 @@ def scores(subject: Subject) -> dict[str, Any]:
     p, hit, of = P.max(axis=1), P.argmax(axis=1) == codes, "the most probable class"
     if two:
         p, hit, of = P[:, 1], codes == 1, str(subject.clf.classes_[1])
-    bins = calibration(p, hit)
+    groups = np.array_split(np.argsort(p, kind="stable"), max(1, min(BINS, n // PER_BIN)))
+    bins = [(p[group].mean(), *frequency(hit[group]), len(group)) for group in groups]
     table = {
         "mean probability": [f"{p:.3f}" for p, *_ in bins],
         "frequency": [between(found) for _, *found, _ in bins],
@@ -195,12 +196,6 @@ def scores(subject: Subject) -> dict[str, Any]:
         "of": of,
         "calibration": [Figure(svg_of(axis.figure), "Calibration", table)],
     }
-
-
-def calibration(p: Any, hit: Any) -> list[tuple[Any, ...]]:
-    """Return mean probability, frequency with interval, and number of rows, for groups of equally many rows."""
-    groups = np.array_split(np.argsort(p, kind="stable"), max(1, min(BINS, len(p) // PER_BIN)))
-    return [(p[group].mean(), *frequency(hit[group]), len(group)) for group in groups]
 
 
 def importance(subject: Subject) -> dict[str, Any]:

@@ -119,11 +119,11 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
         mean, std = mean.reshape(len(mean), -1), std.reshape(len(mean), -1)
         half = ndtri(0.5 + 0.5 * level) * std
         return mean, mean - half, mean + half
-    mean, _ = estimator.latent_mean_and_variance(grid)
-    low, high = np.empty((2, len(mean), 1))
+    mean, low, high = np.empty((3, len(grid), 1))
     posterior = estimator.posterior_
     for rows, parts in posterior.blocks(np.asarray(grid, dtype=float)):
-        means_and_stds, weight = joined(parts), np.concatenate(posterior.weights)
-        low[rows, 0] = mixture_quantile(*means_and_stds, weight, 0.5 - 0.5 * level)
-        high[rows, 0] = mixture_quantile(*means_and_stds, weight, 0.5 + 0.5 * level)
-    return mean[:, None], low, high
+        (means, stds), weight = joined(parts), np.concatenate(posterior.weights)
+        mean[rows, 0] = means @ weight
+        low[rows, 0] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
+        high[rows, 0] = mixture_quantile(means, stds, weight, 0.5 + 0.5 * level)
+    return mean, low, high
