@@ -10,8 +10,6 @@ from typing import Any
 import click
 from click import Choice, IntRange, option
 
-from gpclass.cli import output
-
 READING = ("decimal", "thousands", "strip", "missing", "separator", "encoding", "sheet")
 TABLE = ("columns", "drop", "categorical", "rows", "seed", *READING)
 SECTIONS = {  # of help texts, with the names of their options; those that are not listed come first
@@ -69,7 +67,7 @@ def part(*names: str, text: str, **settings: Any) -> Callable[[Any], Any]:
 
     def show(context: Any, parameter: Any, value: Any) -> Any:
         if "list" in (value if isinstance(value, tuple) else [value]):
-            output.show_pairs("", names_for(parameter.name))
+            click.echo("\n".join(names_for(parameter.name)))
             context.exit()
         return value
 
@@ -77,25 +75,15 @@ def part(*names: str, text: str, **settings: Any) -> Callable[[Any], Any]:
     return option(*names, metavar="NAME", is_eager=True, callback=show, help=text, **settings)
 
 
-def names_for(option_name: str) -> list[tuple[str, str]]:
-    """Return the names that an option takes, with descriptions."""
+def names_for(option_name: str) -> list[str]:
+    """Return the names that an option takes."""
     from gpclass import comparison, kernels
     from gpclass.core import registry
 
     if option_name == "kernel":
-        rows: Any = [[0.0, 0.0], [2.0, 4.0]]  # the starting values are those of such columns
-        named = {name: str(kernels.named_kernel(name, rows)) for name in kernels.kernel_names()}
-        return [(name, text.removeprefix("1**2 * ")) for name, text in named.items()]
-    parts = registry.parts("likelihood" if option_name == "likelihood" else "inference")
-    first = {name: str(known.__doc__).split("\n")[0].strip() for name, known in parts.items()}
-    found = [(name, text.removeprefix("Settings of ").rstrip(".")) for name, text in first.items()]
-    if option_name == "methods":
-        return found + [(name, "of scikit-learn") for name in comparison.BASELINES]
-    return (
-        found
-        if option_name == "likelihood"
-        else [("auto", "vi for two classes, otherwise vi or dirichlet"), *found]
-    )
+        return list(kernels.kernel_names())
+    names = list(registry.parts("likelihood" if option_name == "likelihood" else "inference"))
+    return {"inference": ["auto", *names], "methods": [*names, *comparison.BASELINES]}.get(option_name, names)
 
 
 def _debug(context: Any, parameter: Any, value: bool) -> None:

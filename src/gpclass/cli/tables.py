@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import contextlib
 import csv
 import io
@@ -12,7 +11,7 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -24,7 +23,6 @@ from gpclass.cli.files import InputError, access, check_known, named
 ARROW, JSON = (".parquet", ".feather", ".arrow"), (".json", ".jsonl", ".ndjson")
 # Endings of compressed files, before which stands that of the table.
 PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
-UNKNOWN = (".gpc", ".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda", ".pkl", ".npy")
 SEPARATORS = ",;\t|"  # separators of CSV files, the most likely one first
 DATES = {
     "ISO8601": re.compile(r"\d{4}-(0[1-9]|1[0-2])(-\d{2}([T ]\d{2}:\d{2}.*)?)?"),
@@ -34,13 +32,7 @@ TIME = re.compile(r"\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?")  # of day, or a duratio
 TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 PLAIN = (".", "", "")  # the notation that pandas reads: decimal, thousands, strip
 FEW = 20  # this many classes are accepted regardless of the number of rows
-
-LONG = "remove lines above the header, or check separators and quotes"
-FAULTS = {  # messages of pandas, and what is said instead
-    r"Expected (\d+) fields in line (\d+), saw (\d+)": rf"has \3 values in line \2, and \1 in the lines above: {LONG}",
-    "Multiple files found": "has several files: unpack it, and give one of them",
-    "No columns to parse": "is empty, expected a header and rows of values",
-}
+FAULTS = (ValueError, LookupError, OSError, EOFError, pd.errors.ParserWarning, zlib.error, zipfile.BadZipFile)
 
 # -------------------------------------------------------------------------------------- tables
 
@@ -68,15 +60,23 @@ def read_table(
         )
     source, kind = _source(path)
     notation = (decimal, thousands, strip)
-    with _one_sentence(path):
+    try:
         if kind in ARROW:
             frame = (pd.read_parquet if kind == ".parquet" else pd.read_feather)(source())
         elif kind in JSON:
-            frame = _json(source, encoding, lines=kind != ".json")
+            frame = _json(source, encoding)
         elif kind == ".xlsx":
             frame = _excel(source, path, sheet)
         else:
-            frame = _csv(source, path, separator, encoding, str if missing or notation != PLAIN else text)
+            frame = _csv(source, path, separator, encoding, text if notation == PLAIN else str)
+    except (InputError, ModuleNotFoundError):
+        raise
+    except FAULTS as error:
+        words = " ".join(str(error).split("C error: ")[-1].split()).rstrip(".")[:150]
+        raise InputError(
+            f"{path} cannot be read as a table ({words}): check its ending, lines above the header, quotes, "
+            "--separator and --encoding, such as latin-1 or utf-16."
+        ) from None
     if frame.empty:
         raise InputError(f"{path} has a header but no rows: there is nothing to learn from or to predict.")
     frame = frame.reset_index(drop=True).rename(columns=str)
@@ -90,8 +90,6 @@ def _source(path: str) -> tuple[Callable[[], Any], str]:
     """Return a function that gives pandas the path, or the content of what can be read only once; and the kind."""
     stem, kind = os.path.splitext(path.lower())
     kind = os.path.splitext(stem)[1] if kind in PACKED else kind
-    if kind in UNKNOWN:
-        raise InputError(f"{path} is not a table of a kind that can be read: save it as .xlsx or .csv.")
     stdin = contextlib.nullcontext(sys.stdin.buffer) if path == "-" else None
     with access(path, "read"), stdin or open(path, "rb") as file:
         if not stdin and os.path.isfile(path):
@@ -100,9 +98,9 @@ def _source(path: str) -> tuple[Callable[[], Any], str]:
     return lambda: io.BytesIO(content), ".json" if content.lstrip()[:1] in (b"{", b"[") else kind
 
 
-def _json(source: Any, encoding: str, *, lines: bool) -> Any:
+def _json(source: Any, encoding: str) -> Any:
     try:
-        return pd.read_json(source(), lines=lines, encoding=encoding, dtype=False)
+        return pd.read_json(source(), encoding=encoding, dtype=False)
     except ValueError:
         return pd.read_json(source(), lines=True, encoding=encoding, dtype=False)
 
@@ -137,19 +135,18 @@ def _csv(source: Any, path: str, separator: str | None, encoding: str, text: Any
 
 def _named(path: str, frame: Any, names: list[str]) -> Any:
     """Return a table with the names of its first row, without a first column that has no name and numbers the rows."""
-    if not any(names):
-        raise InputError(f"{path} has an empty first row, expected names of columns: remove rows above them.")
-    first = pd.to_numeric(frame.iloc[:, 0], errors="coerce")
-    if not names[0] and first.is_unique and (first % 1 == 0).all():
-        names, frame = names[1:], frame.iloc[:, 1:]
-    if "" in names:
+    if names[:1] == [""]:
+        first = pd.to_numeric(frame.iloc[:, 0], errors="coerce")
+        if first.is_unique and (first % 1 == 0).all():
+            names, frame = names[1:], frame.iloc[:, 1:]
+    given = pd.Series(names, dtype=object)
+    numbers = len(names) > 1 and pd.to_numeric(given, errors="coerce").notna().all()
+    wrong = given[given.isin([""]) | given.duplicated() | numbers]
+    if len(wrong):
         raise InputError(
-            f"{path} has no name for column {names.index('') + 1} in its header: add one, or remove lines above it."
+            f"{path} has {named(wrong)} in its first row, expected a header with a different name for each column: add "
+            "names, or remove lines above them."
         )
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
-    if len(names) > 1 and pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
-        raise InputError(f"{path} starts with numbers ({named(names, 3)}), expected a header with names.")
     return frame.set_axis(names, axis=1)
 
 
@@ -181,29 +178,6 @@ def _numbers(texts: Any, decimal: str, thousands: str, strip: str) -> Any:
     return pd.to_numeric(plain.str.replace(thousands, "").str.replace(decimal, "."))
 
 
-@contextlib.contextmanager
-def _one_sentence(path: str) -> Iterator[None]:
-    """Turn the errors of reading a table into one sentence each."""
-    try:
-        yield
-    except (InputError, ModuleNotFoundError):
-        raise
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        wide = error.start == 0 and byte in codecs.BOM_UTF16
-        remedy = f"give its encoding, such as --encoding {'utf-16' if wide else 'latin-1'}"
-        remedy = "expected a table" if b"\0" in error.object and not wide else remedy
-        raise InputError(
-            f"{path} is not text in {error.encoding}, as it has the byte {byte:#04x}: {remedy}."
-        ) from None
-    except pd.errors.ParserWarning:
-        raise InputError(f"{path} has rows with more values than its first line has names: {LONG}.") from None
-    except (ValueError, LookupError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        words = " ".join(str(error).split("C error: ")[-1].split()).rstrip(".")[:150]
-        known = (match.expand(said) for fault, said in FAULTS.items() if (match := re.search(fault, words)))
-        raise InputError(f"{path} {next(known, f'cannot be read as a table: {words}')}.") from None
-
-
 # ------------------------------------------------------------------------------------ problems
 
 
@@ -220,14 +194,10 @@ def read_problem(
     if target is None:
         raise click.UsageError(f"Give --target, the column with the labels, one of {named(frame, 12)}.")
     check_columns(path, frame, [target, *columns, *drop, *categorical])
-    if target in columns:
-        raise InputError(f"The target {target!r} is among --columns: it cannot predict itself.")
     chosen = dict.fromkeys(columns or frame)
     features = [name for name in chosen if name not in (target, *drop)]
     if not features:
         raise InputError(f"{path} has no column to learn from besides the target {target!r}.")
-    if unused := [name for name in categorical if name not in features]:
-        raise InputError(f"--categorical names {named(unused)}, which is not among the columns used.")
     known = frame[target].notna()
     X, y = frame.loc[known, features].reset_index(drop=True), _labels(path, frame.loc[known, target])
     if len(y) < len(frame):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
-from gpclass.tables.kinds import ColumnError, telling
+from gpclass.tables.kinds import ColumnError, odd_text
 from gpclass.tables.reading import Values
 from gpclass.validation import Where, is_missing
 
@@ -117,13 +118,8 @@ def _place(level: Any, known: Mapping[Any, int]) -> int:
         return known.get(level, -1)
     word = str(level).lower()
     others: list[Any] = [str(level), word, {"true": True, "false": False}.get(word, word)]
-    try:
-        number = float(level)
-        others += (
-            [number, str(int(number))] if number.is_integer() and not isinstance(level, bool) else [number]
-        )
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        others += [float(level), f"{float(level):.17g}"]
     return next((known[other] for other in others if other in known), -1)
 
 
@@ -135,8 +131,8 @@ def finite_numbers(column: Values, kind: str, where: Where = "row {}".format) ->
     try:
         values = column.numbers(kind)
     except (TypeError, ValueError):
-        what = f"has texts where the training rows have {kind}s"
-        raise ColumnError(column.name, what, "conversion", telling(column.present)) from None
+        what = f"has texts where the training rows have {kind}s, such as {odd_text(column.present)!r}"
+        raise ColumnError(column.name, what, "conversion") from None
     infinite = np.isinf(values)
     if infinite.any():
         place = f"{where(int(np.argmax(infinite)))}, column {column.name!r}"
