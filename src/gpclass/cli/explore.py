@@ -90,16 +90,14 @@ def read_start(data: str, target: str, table: dict[str, Any]) -> Any:
         pca = PCA(2)
         rows = pca.fit_transform(StandardScaler().fit_transform(rows))
         shares = pca.explained_variance_ratio_
-        words = (
-            f"{data}: the first two principal components of its {len(names)} columns, which explain {shares.sum():.0%} "
-            "of their variance. Choose one or two columns with --columns."
-        )
         names = [f"component {i + 1} ({share:.0%})" for i, share in enumerate(shares)]
-    if len(y) > ROWS:  # includes a row of every class
-        others = np.setdiff1d(
-            np.random.default_rng(table["seed"]).permutation(len(y)), first, assume_unique=True
+        words = (
+            f"{data}: the first two principal components of its {len(columns)} columns, which explain "
+            f"{shares.sum():.0%} of their variance. Choose one or two columns with --columns."
         )
-        chosen = [*first, *others[: ROWS - len(first)]]
+    if len(y) > ROWS:  # includes a row of every class
+        order = np.random.default_rng(table["seed"]).permutation(len(y))
+        chosen = [*first, *np.setdiff1d(order, first, assume_unique=True)][:ROWS]
         words += f" {ROWS} of {len(y)} rows are shown, drawn at random."
         rows, y = rows[chosen], y[chosen]
     return from_table(rows, y, tuple(names), words, levels)

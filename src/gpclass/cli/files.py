@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from gpclass.cli import output
 from gpclass.core import text
 
 ENDINGS = {
@@ -15,21 +16,11 @@ ENDINGS = {
     "figure": (".png", ".pdf", ".svg", ".jpg"),
     "page": (".html", ".md"),
 }
+named = text.named
 
 
 class InputError(ValueError):
     """An input that cannot be used; the message is one sentence: what was found, what to do."""
-
-
-def named(names: Iterable[object], most: int = 6) -> str:
-    """Return names in quotes, separated by commas; only the first few of many.
-
-    >>> named("abcdefgh", most=2)
-    "'a', 'b' and 6 more"
-    """
-    shown = [repr(str(name)) for name in names]
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + more
 
 
 def check_known(found: str, others: str, names: Iterable[str], known: Sequence[str]) -> None:
@@ -67,6 +58,15 @@ def check_output(path: str, kind: str, inputs: Iterable[str | None]) -> None:
         raise InputError(
             f"{path} is not the name of a {kind} file, expected one that ends in {', '.join(ENDINGS[kind])}."
         )
+
+
+def write(path: str, content: bytes, what: str) -> None:
+    """Write a file completely or not at all, and say so."""
+    from gpclass.core import files
+
+    with access(path, "written"), files.replacing(path) as file:
+        file.write(content)
+    output.remark(f"Wrote {what} to {path}.")
 
 
 def read_model(path: str) -> tuple[Any, dict[str, Any]]:

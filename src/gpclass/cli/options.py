@@ -37,19 +37,15 @@ class Command(click.Command):
                     formatter.write_dl(found)
 
 
-def command(*examples_of_use: str) -> Callable[[Any], Any]:
-    """Return a decorator for a command with these examples."""
-    return click.command(cls=Command, epilog=examples(*examples_of_use))
+def command(*examples: str) -> Callable[[Any], Any]:
+    """Return a decorator for a command with these examples, whose lines a backspace keeps as they are."""
+    lines = ["\b", "Examples:", *(f"  gpclass {example}" for example in examples)]
+    return click.command(cls=Command, epilog="\n".join(lines))
 
 
 def together(*options: Any) -> Callable[[Any], Any]:
     """Return a decorator that adds all of these options."""
     return lambda command: functools.reduce(lambda done, each: each(done), reversed(options), command)
-
-
-def examples(*commands: str) -> str:
-    """Return commands as the end of a help text; a line with a backspace keeps the lines that follow as they are."""
-    return "\n".join(["\b", "Examples:", *(f"  gpclass {command}" for command in commands)])
 
 
 def split(context: Any, parameter: Any, values: tuple[str, ...]) -> list[str]:
@@ -96,7 +92,7 @@ common = together(
            help="Show the Python traceback of an error."),
 )  # fmt: skip
 reading = together(
-    option("--decimal", metavar="CHAR", default=".", help="Decimal mark of numbers in text."),
+    option("--decimal", type=Choice([".", ","]), default=".", help="Decimal mark of numbers in text."),
     option("--thousands", metavar="CHAR", default="", show_default=False,
            help="Mark between the thousands of numbers in text."),
     option("--strip", metavar="CHARS", default="", show_default=False,

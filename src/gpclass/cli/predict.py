@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from gpclass.cli import options, output
-from gpclass.cli.files import InputError, access, check_output, named, read_model
+from gpclass.cli import options
+from gpclass.cli.files import InputError, check_output, named, read_model, write
 
 EXAMPLES = (
     "predict model.gpc new.csv",
@@ -102,23 +102,18 @@ def predictions(clf: Any, X: Any, level: float | None) -> Any:
 
 def _write(frame: Any, path: str | None, as_json: bool) -> None:
     """Write a frame: CSV with six digits, JSON or Parquet with all of them."""
-    from gpclass.core import files
-
     kind = "" if path is None else path.lower().removesuffix(".gz")
-    if kind.endswith(".json") or (as_json and path is None):
-        text = frame.to_json(orient="records", indent=1, double_precision=15, force_ascii=False) + "\n"
+    if kind.endswith(".parquet"):
+        content = frame.to_parquet()
+    elif kind.endswith(".json") or (as_json and path is None):
+        content = frame.to_json(orient="records", indent=1, double_precision=15, force_ascii=False) + "\n"
     else:
-        text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        content = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     if path is None:
-        click.echo(text, nl=False)
+        click.echo(content, nl=False)
         return
-    with access(path, "written"), files.replacing(path) as file:
-        if kind.endswith(".parquet"):
-            frame.to_parquet(file)
-        else:
-            raw = text.encode("utf-8")
-            file.write(gzip.compress(raw) if path.lower().endswith(".gz") else raw)
-    output.remark(f"Wrote {len(frame)} predictions to {path}.")
+    raw = content if isinstance(content, bytes) else content.encode("utf-8")
+    write(path, gzip.compress(raw) if path.lower().endswith(".gz") else raw, f"{len(frame)} predictions")
 
 
 def _read_costs(given: str | None, classes: list[str]) -> tuple[Any, list[str]]:

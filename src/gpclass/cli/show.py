@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from gpclass.cli import options, output
-from gpclass.cli.files import InputError, access, check_output, read_model
+from gpclass.cli.files import InputError, check_output, read_model, write
 from gpclass.cli.output import show_pairs
 from gpclass.core import text
 
@@ -148,55 +148,43 @@ def _text(value: Any) -> str:
 # ------------------------------------------------------------------------------------- figures
 
 
-@options.command("plot model.gpc", "plot model.gpc -o figure.pdf", "plot model.gpc --kind trace")
+@options.command("plot model.gpc", "plot model.gpc -o figure.pdf")
 @click.argument("model")
 @options.figure
-@click.option("--kind", type=click.Choice(["auto", "trace"]), default="auto", help="Kind of figure.")
 @options.common
-def plot(model: str, path: str | None, kind: str, as_json: bool) -> None:
+def plot(model: str, path: str | None, as_json: bool) -> None:
     """Draw a figure of a model.
 
     A model of one column is drawn as the latent function and the probability below it, and a model of two columns as
-    contours over the plane. --kind trace shows the chains of MCMC. Unless --output is given, the figure is saved beside
-    the model, with the ending .png.
+    contours over the plane. Unless --output is given, the figure is saved beside the model, with the ending .png.
     """
     path = path or f"{os.path.splitext(model)[0]}.png"
     check_output(path, "figure", [model])
-    save_display(display_of(read_model(model)[0], kind), path)
+    save_display(display_of(read_model(model)[0]), path)
     if as_json:
         output.show_json({"figure": path})
 
 
 def save_display(display: Any, path: str) -> None:
     """Write the figure of a display in the format that the ending of the path names."""
-    from gpclass.core import files
-
     image = io.BytesIO()  # written to memory first, because Pillow reports no error when the disk is full
     display.figure_.savefig(image, format=os.path.splitext(path)[1][1:].lower(), dpi=160)
-    with access(path, "written"), files.replacing(path) as file:
-        file.write(image.getvalue())
-    output.remark(f"Wrote the figure to {path}.")
+    write(path, image.getvalue(), "the figure")
 
 
-def display_of(clf: Any, kind: str) -> Any:
-    """Return a display of a model: its chains ("trace"), or its predictions over one or two columns ("auto")."""
+def display_of(clf: Any) -> Any:
+    """Return a display of a model: its predictions over one or two columns."""
     import matplotlib as mpl
 
     from gpclass import plotting
 
     mpl.use("Agg")
-    if kind == "trace":
-        if getattr(clf, "chains_", None) is None:
-            raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
-        return plotting.TraceDisplay.from_estimator(clf)
     # The model uses the columns of the table directly if all are numbers without missing values.
-    coded = clf.encoder_
-    plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
-    if not plain or clf.n_features_in_ > 2:
-        mixed = "" if plain else ", not all of them numbers without gaps"
+    n, coded = clf.n_features_in_, clf.encoder_
+    if n > 2 or not (coded is None or (coded.numeric_.all() and len(coded.numeric_) == n)):
         raise InputError(
-            f"The model has {clf.n_features_in_} columns{mixed}, expected one or two columns of numbers without gaps: "
-            "fit a model to such --columns."
+            f"The model has {n} columns, expected one or two columns of numbers without gaps: fit a model to such "
+            "--columns."
         )
     model = clf.base_estimator_.models[0]
     # Inducing inputs cover the training rows, which such a model does not keep.

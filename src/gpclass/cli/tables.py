@@ -54,10 +54,8 @@ def read_table(
     ``decimal``, ``thousands`` and ``strip``, the characters to remove, are the notation of numbers that are text, and
     ``missing`` are texts for missing values. The columns that are listed in ``text`` are not converted.
     """
-    if len(decimal) != 1 or len(thousands) > 1 or decimal == thousands:
-        raise InputError(
-            f"--decimal {decimal!r} and --thousands {thousands!r} are not two different characters."
-        )
+    if thousands == decimal:
+        raise InputError(f"--decimal and --thousands are both {decimal!r}: give two different ones.")
     source, kind = _source(path)
     notation = (decimal, thousands, strip)
     try:

@@ -212,13 +212,6 @@ class Found:
             )
         return records
 
-    @property
-    def has_gaps(self) -> bool:
-        """Whether a value is missing."""
-        return any(
-            None in seen if isinstance(seen, set) else np.isnan(seen[0]).any() for seen in self.columns
-        )
-
 
 def survey(block: Rows, kinds: Sequence[str], step: int = 1) -> Found:
     """Return the levels of the categories in a block, and of each number every ``step``-th value and the extremes."""
@@ -253,8 +246,9 @@ def encode_source(source: Source, categorical_features: Any) -> tuple[Any, Encod
     kinds = kinds_of(columns, categorical_features, named=is_frame(head))
     step = -(-source.n_rows // SAMPLED)
     found: Any = source.total(partial(survey, kinds=kinds, step=step))
-    numeric = all(column.kind in NUMERIC for column in columns)
-    if numeric and not found.has_gaps and not is_explicit(categorical_features):
+    gaps = (None in seen if isinstance(seen, set) else np.isnan(seen[0]).any() for seen in found.columns)
+    numeric = all(column.kind in NUMERIC for column in columns) and not any(gaps)
+    if numeric and not is_explicit(categorical_features):
         return found.labels.values, None
     names = None if source.names is None else np.asarray(source.names, dtype=object)
     return found.labels.values, Encoder.restored(found.records(columns, kinds), categorical_features, names)

@@ -9,6 +9,7 @@ import numpy as np
 from gpclass.tables.encoder import NUMERIC, Encoder
 from gpclass.tables.kinds import is_explicit, warn_of_doubts
 from gpclass.tables.reading import Values, as_table, check_names, columns_of
+from gpclass.tables.records import finite_numbers
 from gpclass.validation import check_inputs, is_missing
 
 
@@ -34,13 +35,9 @@ def read_inputs(
         if encoder is not None:
             return encoder.code(X)
         check_names(X, getattr(estimator, "feature_names_in_", None))
-        numeric = not vectors or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf")
-        for column in () if numeric else columns_of(X):
-            if column.kind not in NUMERIC:
-                raise ValueError(
-                    f"Column {column.name!r} of X has the type {column.type} ({column.kind}), and the training rows "
-                    "had numbers: convert it first."
-                )
+        numeric = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+        for column in columns_of(X) if vectors and not numeric else ():
+            finite_numbers(column, "number")
         return check_inputs(estimator, X, **options)
     given, estimator.encoder_, y = estimator.categorical_features, None, plain_labels(y)
     if not vectors or not needs_coding(X, given):

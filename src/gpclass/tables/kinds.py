@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gpclass.core import text
 from gpclass.core.checks import check_option, is_integer
 from gpclass.core.protocols import Array
 from gpclass.tables.reading import Values
@@ -93,37 +94,32 @@ def chosen_columns(categorical_features: Any, names: Sequence[str], *, named: bo
     if not is_explicit(given):
         return set()
     chosen = np.atleast_1d(np.asarray(given))
-    mask = chosen.dtype == bool and np.shape(given) == (n,)
-    expected = f"'from_dtype', names or indices of columns, a mask of {n} truth values, or None"
-    fine = chosen.ndim == 1 and (mask or all(isinstance(c, str) or is_integer(c) for c in chosen.tolist()))
-    check_option("categorical_features", given, fine, expected)
-    if mask:
+    if chosen.dtype == bool and np.shape(given) == (n,):
         return set(np.flatnonzero(chosen).tolist())
+    fine = chosen.ndim == 1 and all(isinstance(c, str) or is_integer(c) for c in chosen.tolist())
+    expected = f"'from_dtype', names or indices of columns, a mask of {n} truth values, or None"
+    check_option("categorical_features", given, fine, expected)
     places: dict[Any, int] = {i - k: i for i in range(n) for k in (0, n)}
     places |= {name: i for i, name in enumerate(names) if named}
-    if unknown := [each for each in chosen.tolist() if each not in places]:
-        known = f"the columns {', '.join(map(repr, names))}" if named else f"{n} columns without names"
-        raise ValueError(
-            f"categorical_features has {unknown[0]!r}, and X has {known}: give one of its columns."
-        )
+    known = f"the columns {text.named(names, 12)}" if named else f"{n} columns without names"
+    fine = all(each in places for each in chosen.tolist())
+    check_option("categorical_features", given, fine, f"columns of X, which has {known}")
     return {places[each] for each in chosen.tolist()}
 
 
 def kinds_of(columns: Sequence[Values], categorical_features: Any, *, named: bool) -> list[str]:
-    """Return "number", "date", "duration" or "category" for each column; ``named`` if users know their names."""
+    """Return "number", "date", "duration" or "category" for each column; raise if a column cannot be used.
+
+    ``named`` says whether users know the names of the columns.
+    """
     chosen = chosen_columns(categorical_features, [column.name for column in columns], named=named)
     categories = categorical_features is not None
-    return [
-        kind_at_fit(column, chosen=i in chosen, categories=categories) for i, column in enumerate(columns)
-    ]
+    return ["category" if i in chosen else _kind(column, categories) for i, column in enumerate(columns)]
 
 
-def kind_at_fit(column: Values, *, chosen: bool, categories: bool) -> str:
-    """Return "number", "date", "duration" or "category"; raise if the column cannot be used.
-
-    ``chosen`` says whether the user named the column as a category, and ``categories`` whether text may be one.
-    """
-    kind = "category" if chosen else column.kind
+def _kind(column: Values, categories: bool) -> str:
+    """Return the kind of a column that was not chosen as a category; ``categories`` says whether text may be one."""
+    kind = column.kind
     if kind == "other":
         types = sorted({type(value).__name__ for value in column.present})
         raise ColumnTypeError(
@@ -132,9 +128,7 @@ def kind_at_fit(column: Values, *, chosen: bool, categories: bool) -> str:
             "string, a number, a truth value or a date, of one kind in all rows",
             "other",
         )
-    if not categories and kind in ("truth", "category"):
-        kind = "text"
-    if kind == "text":
+    if kind == "text" or (not categories and kind in ("truth", "category")):
         kind = _kind_of_text(column.name, column.present)
         if kind == "category" and not categories:
             raise ColumnError(column.name, f"has text (its type is {column.type})", "text")
