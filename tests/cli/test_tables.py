@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 import threading
@@ -81,10 +80,8 @@ def test_all_files_are_the_same_table(name, messy, tmp_path):
     ]
 
 
-def test_standard_input(messy, monkeypatch):
+def test_standard_input(messy):
     wanted = run("predict", messy / "m.gpc", messy / "t.csv").stdout
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO((messy / "t.csv").read_bytes())))
-    assert read_table("-").equals(read_table(str(messy / "t.csv")))
     from subprocess import run as start
 
     words = [sys.executable, "-m", "gpclass", "predict", str(messy / "m.gpc"), "-"]
@@ -120,7 +117,7 @@ def test_an_identifier_is_named(tmp_path):
 BROKEN = {
     "empty": ("", "cannot be read as a table (No columns to parse from file)"),
     "header": ("a,b,y\n", "no rows"),
-    "one class": ("a,y\n1,0\n2,0\n", "only the class '0'"),
+    "one class": ("a,y\n1,0\n2,0\n", "has 1 different label in 2 rows"),
     "infinite": ("a,y\n1,0\n-inf,1\n", "infinity (inf) in row 1, column 'a'"),
     "text": (
         "a,b,y\n1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,12x,1\n6,6,1\n",
@@ -128,9 +125,9 @@ BROKEN = {
     ),
     "twice": ("a,a,y\n1,2,0\n", "has 'a' in its first row, expected a header with a different name"),
     "no target": ("a,b\n1,2\n", "no column 'y'"),
-    "no label": ("a,y\n1,\n2,\n", "no label in column 'y'"),
+    "no label": ("a,y\n1,\n2,\n", "has 0 different labels in 0 rows of column 'y'"),
     "no inputs": ("y\n0\n1\n", "besides the target"),
-    "short": ("a,y\n1,0\n2\n", "only the class '0'"),
+    "short": ("a,y\n1,0\n2\n", "has 1 different label in"),
     "long": (
         "a,y\n1,0\n2,1,3\n",
         "(Expected 2 fields in line 3, saw 3): check its ending, lines above the header",

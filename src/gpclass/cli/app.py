@@ -23,7 +23,6 @@ from gpclass.cli.show import check, info, plot
 
 # Names of the warnings that are shown.
 SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "OrderWarning", "TableWarning")
-EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}  # the extras of these packages; "cli" installs all others
 # What to do about a column that cannot be used as it is; {0} is its name.
 NOTATION = "such as --decimal ',' for 1,5, --thousands ',' for 1,500 or --strip '%' for 5 %"
 REMEDIES = {
@@ -34,15 +33,6 @@ REMEDIES = {
     "dates": "write them as 2026-01-31, leave cells without a date empty, or leave it out with --drop {0}",
     "times": "write them as 14:30:00, leave cells without a time empty, or leave it out with --drop {0}",
 }
-USES = """\b
-gpclass compare data.csv --target y      find out which method suits the data
-gpclass fit data.csv --target y          fit a model and save it to model.gpc
-gpclass check model.gpc                  can the approximation be trusted?
-gpclass explain model.gpc data.csv       which columns matter, and how: a page
-gpclass predict model.gpc new.csv        predict new rows
-gpclass compare                          try it on a small built-in problem
-gpclass explore                          place points in a page in the browser
-"""
 
 
 class Group(click.Group):
@@ -75,11 +65,7 @@ class Group(click.Group):
                 context.exit(1)
 
 
-@click.group(
-    cls=Group,
-    epilog=USES,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
-)
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(__version__, prog_name="gpclass")
 def gpclass() -> None:
     """Classify the rows of a table with Gaussian processes. Probabilities come with credible intervals.
@@ -136,8 +122,7 @@ def sentence(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."
     if isinstance(error, ModuleNotFoundError):
-        extra = EXTRAS.get(error.name or "", "cli")
-        return f"This needs {error.name}: pip install {error.name} (the extra {extra!r} of gpclass has it)."
+        return f"This needs {error.name}: pip install {error.name} (the extra 'cli' of gpclass has it)."
     if isinstance(error, ValueError | ImportError) and words:
         return words
     if isinstance(error, OSError) and error.strerror:

@@ -34,13 +34,12 @@ def explore(
     The page shows the result of each method: probabilities, uncertainty, the evidence, the error of the approximation
     and the points behind a prediction. It starts with a built-in problem, or with one or two columns of DATA, numbers
     or categories; for a table with more columns it shows the first two principal components. The server listens on this
-    machine only and stops with Ctrl+C. It needs Bokeh, which the extra
-    'explore' of gpclass has.
+    machine only and stops with Ctrl+C. It needs Bokeh, which the extra 'explore' of gpclass has.
     """
-    import bokeh  # noqa: F401  (a missing package is reported before a table is read)
-
+    from gpclass.core import checks
     from gpclass.explore import serve, start
 
+    checks.optional("bokeh", "The page", "explore")  # reported before a table is read
     options.check_target(data, target)
     begun = start(problem) if data is None else read_start(data, target, table)
     if data is not None:

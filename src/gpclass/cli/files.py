@@ -73,13 +73,8 @@ def read_model(path: str) -> tuple[Any, dict[str, Any]]:
     """Return the classifier in a file, and the record that `gpclass fit` saved with it, if any."""
     from gpclass.persistence import load_with_extra
 
-    try:
-        with access(path, "read"):
-            clf, about = load_with_extra(path)
-    except ValueError as error:
-        if path.lower().endswith(ENDINGS["model"]) or isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is not a model file, expected one from gpclass fit (.gpc).") from None
+    with access(path, "read"):
+        clf, about = load_with_extra(path)
     if getattr(clf, "n_features_in_", None) is None:
         raise InputError(f"{path} contains a model of structured inputs, not of a table: use it in Python.")
     return clf, about or {}

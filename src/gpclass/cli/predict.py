@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from gpclass.cli import options
-from gpclass.cli.files import InputError, check_output, named, read_model, write
+from gpclass.cli.files import InputError, check_known, check_output, named, read_model, write
 
 EXAMPLES = (
     "predict model.gpc new.csv",
@@ -77,10 +77,7 @@ def predict(
         chosen = bayes_decision(P, costs, reject=reject)
         found.insert(1, "decision", ["undecided" if i < 0 else decisions[i] for i in chosen])
     if both := list(kept.columns.intersection(found.columns)):
-        raise InputError(
-            f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do not keep "
-            "it."
-        )
+        raise InputError(f"--keep names {named(both)}, which the result has too: rename or do not keep it.")
     _write(pd.concat([kept, found], axis=1), path, as_json)
 
 
@@ -133,11 +130,7 @@ def _read_costs(given: str | None, classes: list[str]) -> tuple[Any, list[str]]:
             raise InputError(f"--cost is not JSON such as [[0, 1], [5, 0]]: {error}.") from None
     frame = read_table(given)
     frame = frame.set_index(frame.columns[0]).rename(index=str)
-    if set(frame.index) != set(classes) or frame.isna().any(axis=None):
-        raise InputError(
-            f"--cost names the classes {named(frame.index)}, expected those of the model, {named(classes)}, with the "
-            "same decisions for each."
-        )
+    check_known("--cost has no row for the class", "its first column has", classes, list(frame.index))
     # Decisions that are the classes are put in their order, so that ties are broken as without costs.
     actions = classes if set(frame) == set(classes) else list(frame)
     return check_cost(frame.loc[classes, actions].to_numpy(), len(classes)), actions

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import date, timedelta
 from typing import Any
 
 import click
@@ -72,16 +71,11 @@ def info(model: str, as_json: bool) -> None:
 
 
 def _column(column: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the name of a column, and its kind with levels or the median."""
-    kind, median = column["kind"], column["fill"]
-    if not column["positions"]:
-        return column["name"], "constant, not used"
-    if kind == "category":
-        return column["name"], f"category: {_text(column['levels'])}"
-    if median is None:
-        return column["name"], kind
-    day = date(1970, 1, 1) + timedelta(median) if kind == "date" else ""
-    return column["name"], f"{kind}, median {day or f'{median:g}'}{' days' * (kind == 'duration')}"
+    """Return the name of a column, and its kind with the levels of a category or the median of a number."""
+    kind = column["kind"] if column["positions"] else "constant, not used"
+    median = column["fill"] if kind == "number" else None
+    more = f": {_text(column['levels'])}" if kind == "category" else ""
+    return column["name"], f"{kind}{more}" if median is None else f"{kind}, median {median:g}"
 
 
 def scores_of(clf: Any, y: Any) -> dict[str, float]:
@@ -174,11 +168,10 @@ def save_display(display: Any, path: str) -> None:
 
 def display_of(clf: Any) -> Any:
     """Return a display of a model: its predictions over one or two columns."""
-    import matplotlib as mpl
-
     from gpclass import plotting
+    from gpclass.core import checks
 
-    mpl.use("Agg")
+    checks.optional("matplotlib", "A picture", "plot").use("Agg")
     # The model uses the columns of the table directly if all are numbers without missing values.
     n, coded = clf.n_features_in_, clf.encoder_
     if n > 2 or not (coded is None or (coded.numeric_.all() and len(coded.numeric_) == n)):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import os
 import re
-import sys
 import warnings
 import zipfile
 import zlib
@@ -88,10 +86,9 @@ def _source(path: str) -> tuple[Callable[[], Any], str]:
     """Return a function that gives pandas the path, or the content of what can be read only once; and the kind."""
     stem, kind = os.path.splitext(path.lower())
     kind = os.path.splitext(stem)[1] if kind in PACKED else kind
-    stdin = contextlib.nullcontext(sys.stdin.buffer) if path == "-" else None
-    with access(path, "read"), stdin or open(path, "rb") as file:
-        if not stdin and os.path.isfile(path):
-            return lambda: path, kind
+    if os.path.isfile(path):
+        return lambda: path, kind
+    with access(path, "read"), open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
         content = file.read()
     return lambda: io.BytesIO(content), ".json" if content.lstrip()[:1] in (b"{", b"[") else kind
 
@@ -150,8 +147,7 @@ def _named(path: str, frame: Any, names: list[str]) -> Any:
 
 def _typed(column: Any, notation: tuple[str, str, str]) -> Any:
     """Return a column of texts as dates, durations or numbers if every text is one, otherwise without outer spaces."""
-    is_category = isinstance(column.dtype, pd.CategoricalDtype)
-    if is_category or pd.api.types.infer_dtype(column, skipna=True) != "string":
+    if pd.api.types.infer_dtype(column, skipna=True) != "string":
         return column
     texts = column.str.strip()
     for form, pattern in DATES.items():
@@ -218,12 +214,10 @@ def _labels(path: str, column: Any) -> Any:
     whole = bool(np.all((np.abs(values) < 2**53) & (values == np.floor(values))))
     y = values.astype(np.int64) if whole else texts.to_numpy(dtype=str)
     n_classes, fractions = len(np.unique(y)), not whole and not np.isnan(values).any()
-    if n_classes < 2:
-        found = f"only the class {str(y[0])!r}" if n_classes else "no label"
-        raise InputError(f"{path} has {found} in column {column.name!r}, expected two classes or more.")
-    if n_classes > max(FEW, len(y) // 5) or (n_classes > 2 and fractions):
+    if not 2 <= n_classes <= max(FEW, len(y) // 5) or (n_classes > 2 and fractions):
+        count = f"{n_classes} different label{'s' * (n_classes != 1)} in {len(y)} rows"
         raise InputError(
-            f"{path} has {n_classes} different values in {len(y)} rows of the target {column.name!r}, which looks like "
-            "a measurement rather than a class: name another column."
+            f"{path} has {count} of column {column.name!r}, expected two classes or more, and no measurements: name "
+            "another column."
         )
     return y

@@ -14,13 +14,7 @@ from gpclass.validation import check_inputs, is_missing
 
 
 def read_inputs(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    weight: Any = None,
-    *,
-    vectors: bool,
-    fitting: bool,
+    estimator: Any, X: Any, y: Any = None, weight: Any = None, *, vectors: bool, fitting: bool
 ) -> Any:
     """Return X (and y when fitting) as rows of float64, or as they are for kernels on structured inputs.
 
