@@ -164,21 +164,19 @@ FRAME = pd.DataFrame({"a": [1], "b": [2], "c": [3]})
     ],
 )
 def test_categorical_features(given, expected):
-    assert chosen_columns(given, list(FRAME), named=True) == expected
+    assert chosen_columns(given, list(FRAME)) == expected
 
 
 @pytest.mark.parametrize("given", [["d"], [3], [1.5], [True], {"a": 1}, [["a"]]])
 def test_categorical_features_that_are_not_possible(given):
     with pytest.raises(ValueError, match="categorical_features"):
-        chosen_columns(given, list(FRAME), named=True)
-    with pytest.raises(ValueError, match="3 columns without names"):
-        chosen_columns(["a"], ["x0", "x1", "x2"], named=False)
+        chosen_columns(given, list(FRAME))
 
 
 def warns(values):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_doubts(["a"], [np.asarray(values, dtype=float)])
+        warn_of_doubts({"a": np.asarray(values, dtype=float)})
     return bool(caught)
 
 
@@ -186,7 +184,7 @@ def test_integers_that_number_the_rows_are_named():
     assert warns(range(100))
     assert warns(rng.permutation(1000)[:300] + 12345)
     with pytest.warns(UserWarning, match="^Column '[ab]' of X numbers the rows") as caught:
-        warn_of_doubts(["a", "b"], [np.arange(60.0)] * 2)
+        warn_of_doubts(dict.fromkeys("ab", np.arange(60.0)))
     assert len(caught) == 2
 
 

@@ -37,7 +37,7 @@ def read_inputs(
     if not vectors or not needs_coding(X, given):
         X, y = check_inputs(estimator, X, y, **options)
         if vectors and hasattr(estimator, "feature_names_in_") and X.shape[1] > 1:
-            warn_of_doubts(list(estimator.feature_names_in_), list(X.T))
+            warn_of_doubts(dict(zip(estimator.feature_names_in_, X.T, strict=True)))
         return X, y
     encoder = Encoder(given).fit(X, sample_weight=weight)
     X, y = check_inputs(estimator, encoder.code(X, warn=False), y, **options)

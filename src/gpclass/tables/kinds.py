@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpclass.core import text
 from gpclass.core.checks import check_option, is_integer
 from gpclass.core.protocols import Array
+from gpclass.core.text import named
 from gpclass.tables.reading import Values
 
 MOST_LEVELS = 255  # maximum number of levels of a category, as in HistGradientBoosting
@@ -88,8 +88,8 @@ def is_explicit(categorical_features: Any) -> bool:
     return categorical_features is not None and not np.array_equal(categorical_features, "from_dtype")
 
 
-def chosen_columns(categorical_features: Any, names: Sequence[str], *, named: bool) -> set[int]:
-    """Return the positions of the columns that the user selects as categories, by name only if they are ``named``."""
+def chosen_columns(categorical_features: Any, names: Sequence[str]) -> set[int]:
+    """Return the positions of the columns that the user selects as categories."""
     given, n = categorical_features, len(names)
     if not is_explicit(given):
         return set()
@@ -100,19 +100,15 @@ def chosen_columns(categorical_features: Any, names: Sequence[str], *, named: bo
     expected = f"'from_dtype', names or indices of columns, a mask of {n} truth values, or None"
     check_option("categorical_features", given, fine, expected)
     places: dict[Any, int] = {i - k: i for i in range(n) for k in (0, n)}
-    places |= {name: i for i, name in enumerate(names) if named}
-    known = f"the columns {text.named(names, 12)}" if named else f"{n} columns without names"
+    places |= {name: i for i, name in enumerate(names)}
     fine = all(each in places for each in chosen.tolist())
-    check_option("categorical_features", given, fine, f"columns of X, which has {known}")
+    check_option("categorical_features", given, fine, f"columns of X, which has {named(names, 12)}")
     return {places[each] for each in chosen.tolist()}
 
 
-def kinds_of(columns: Sequence[Values], categorical_features: Any, *, named: bool) -> list[str]:
-    """Return "number", "date", "duration" or "category" for each column; raise if a column cannot be used.
-
-    ``named`` says whether users know the names of the columns.
-    """
-    chosen = chosen_columns(categorical_features, [column.name for column in columns], named=named)
+def kinds_of(columns: Sequence[Values], categorical_features: Any) -> list[str]:
+    """Return "number", "date", "duration" or "category" for each column; raise if a column cannot be used."""
+    chosen = chosen_columns(categorical_features, [column.name for column in columns])
     categories = categorical_features is not None
     return ["category" if i in chosen else _kind(column, categories) for i, column in enumerate(columns)]
 
@@ -167,16 +163,17 @@ def check_levels(name: str, n_levels: int) -> None:
         raise ColumnError(name, f"has {n_levels} levels, and at most {MOST_LEVELS} are possible", "levels")
 
 
-def warn_of_doubts(names: Sequence[str], columns: Sequence[Array]) -> None:
+def warn_of_doubts(columns: Mapping[str, Array]) -> None:
     """Warn about columns of numbers that are likely to be identifiers, or to have a value that marks missing ones."""
-    named = list(zip(names, columns, strict=True))
     doubts = [
         f"Column {name!r} of X numbers the rows, and is likely to be an identifier, which does not help to predict "
         "other rows: drop it."
-        for name, values in named
+        for name, values in columns.items()
         if _counts_rows(values)
     ]
-    if marks := [f"{mark:g} in column {name!r}" for name, values in named for mark in _marks(values)]:
+    if marks := [
+        f"{mark:g} in column {name!r}" for name, values in columns.items() for mark in _marks(values)
+    ]:
         doubts.append(
             f"X has frequent values far from all others, which may stand for missing values: {', '.join(marks)}; if "
             "they do, replace them by NaN."

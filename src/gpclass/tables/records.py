@@ -66,17 +66,17 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Number of coded columns if the column is not constant."""
+        """Number of coded columns, 0 if the column is constant."""
+        if not self.positions:
+            return 0
         return 1 + (self.scale is not None) if self.is_numeric else len(self.levels)
 
     @property
     def coded_names(self) -> list[str]:
         """Names of the coded columns."""
-        if not self.positions:
-            return []
-        if self.is_numeric:
-            return [self.name, f"{self.name}=missing"][: self.width]
-        return [f"{self.name}={'missing' if level is None else level}" for level in self.levels]
+        marks = ["missing" if level is None else level for level in self.levels]
+        names = [self.name] * self.is_numeric + [f"{self.name}={mark}" for mark in marks or ["missing"]]
+        return names[: self.width]
 
     def code(self, column: Values, out: Array) -> int:
         """Write the code of a column into an array of zeros, and return the number of values that are new."""
@@ -102,7 +102,7 @@ class Column:
         texts = isinstance(self.name, str) and all(
             isinstance(v, str | int | float | None) for v in self.levels
         )
-        counted = not self.positions or len(self.positions) == self.width
+        counted = len(self.positions) == self.width
         filled = self.fill is not None or not (self.is_numeric and self.positions)
         if not (texts and counted and filled and all(map(math.isfinite, numbers))):
             raise ValueError(f"the coding of column {self.name!r:.80} is damaged: save the model again.")
