@@ -40,7 +40,6 @@ def explore(
     from gpclass.explore import serve, start
 
     checks.optional("bokeh", "The page", "explore")  # reported before a table is read
-    options.check_target(data, target)
     begun = start(problem) if data is None else read_start(data, target, table)
     if data is not None:
         output.remark(begun.words)

@@ -128,6 +128,8 @@ def table(command: Any) -> Any:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
+        if given["data"] is None and given["target"] is not None:
+            raise click.UsageError("--target is a column of DATA: give DATA too.")
         command(table={name: given.pop(name) for name in TABLE}, **given)
 
     return together(
@@ -138,9 +140,3 @@ def table(command: Any) -> Any:
         reading,
         seed,
     )(run)
-
-
-def check_target(data: str | None, target: str | None) -> None:
-    """Raise an error if --target is given without DATA."""
-    if data is None and target is not None:
-        raise click.UsageError("--target is a column of DATA: give DATA too.")

@@ -43,8 +43,7 @@ def check(model: str, draws: int, seed: int, as_json: bool) -> None:
         doubtful = {"doubtful_labels": [asdict(doubt) for doubt in doubts]}
         output.show_json(known if isinstance(found, list) else known[0] | doubtful)
         return
-    titles = [f"model {i}\n" for i, _ in enumerate(parts, 1)] if isinstance(found, list) else [""]
-    texts = [f"{title}{part}" for title, part in zip(titles, parts, strict=True)]
+    texts = [f"model {i}\n{part}" if len(parts) > 1 else str(part) for i, part in enumerate(parts, 1)]
     click.echo(output.wrapped("\n\n".join(texts), sys.stdout))
     lines = [(f"row {d.row}", f"{d.label} {d.proba:.3f}, {d.likely} {d.likely_proba:.3f}") for d in doubts]
     show_pairs("labels that the other rows make improbable, and the most probable class", lines)

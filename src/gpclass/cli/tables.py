@@ -30,7 +30,10 @@ TIME = re.compile(r"\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?")  # of day, or a duratio
 TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 PLAIN = (".", "", "")  # the notation that pandas reads: decimal, thousands, strip
 FEW = 20  # this many classes are accepted regardless of the number of rows
-FAULTS = (ValueError, LookupError, OSError, EOFError, pd.errors.ParserWarning, zlib.error, zipfile.BadZipFile)
+# What pandas raises for files that it cannot read, and csv for separators.
+FAULTS = (
+    ValueError, TypeError, LookupError, OSError, EOFError, pd.errors.ParserWarning, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
 
 # -------------------------------------------------------------------------------------- tables
 
@@ -115,12 +118,10 @@ def _csv(source: Any, path: str, separator: str | None, encoding: str, text: Any
     def read(**settings: Any) -> Any:
         return pd.read_csv(source(), encoding=encoding, skipinitialspace=True, **settings)
 
-    first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
-    if separator is None:
-        line = read(sep="\x01", quoting=csv.QUOTE_NONE, **first).iloc[0, 0]
-        separator = max(SEPARATORS, key=line.count)
-    separator = {"tab": "\t", "\\t": "\t"}.get(separator, separator)
-    names = [name.strip() for name in read(sep=separator, **first).iloc[0]]
+    one_column: dict[str, Any] = {"sep": "\x01", "quoting": csv.QUOTE_NONE, "header": None}
+    line = read(**one_column, nrows=1, dtype=str, na_filter=False).iloc[0, 0]
+    separator = {"tab": "\t", "\\t": "\t"}.get(separator or "", separator) or max(SEPARATORS, key=line.count)
+    names = [name.strip() for name in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
     types = str if text is str else dict.fromkeys(text, str)
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # more values than names in all rows
