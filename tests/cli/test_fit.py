@@ -40,7 +40,7 @@ def test_names_that_are_not_there(folder, tmp_path):
     table = folder / "mixed.csv"
     for option in ("--columns", "--drop", "--categorical"):
         assert "no column 'x'" in one_sentence(run("fit", table, "-t", "ill", option, "x", code=1))
-    assert "itself" in one_sentence(run("fit", table, "-t", "ill", "--columns", "ill", code=1))
+    assert "besides the target" in one_sentence(run("fit", table, "-t", "ill", "--columns", "ill", code=1))
     assert "no directory" in one_sentence(run("fit", table, "-t", "ill", "-o", tmp_path / "no" / "m", code=1))
     assert "directory" in one_sentence(run("fit", tmp_path, "-t", "ill", code=1))
 

@@ -41,8 +41,8 @@ def test_costs_decide(folder):
         ("[[0, 1", "JSON"),
         ("nowhere", "nowhere cannot be read"),
         ("[[0, 1, 2], [1, 0, 2]]", "shape"),
-        ([["yes", 1, 0]], "classes"),
-        ([["yes", 1, 0], ["no", "", 1]], "same decisions"),
+        ([["yes", 1, 0]], "no row for the class 'no'"),
+        ([["yes", 1, 0], ["no", "", 1]], "not finite"),
         ('[[0, 1], ["x", 0]]', "numbers"),
     ],
 )

@@ -128,7 +128,9 @@ def test_named_categories():
     frame = pd.DataFrame(X, columns=["a", "b"])
     assert fixed(categorical_features=["b"]).fit(frame, Y).encoder_.columns_[1].kind == "category"
     for wrong in (["c"], "c"):
-        with pytest.raises(ValueError, match="categorical_features has 'c'"):
+        with pytest.raises(
+            ValueError, match=r"categorical_features=.*'c'.* is not valid: expected columns of X"
+        ):
             fixed(categorical_features=wrong).fit(frame, Y)
 
 
@@ -180,7 +182,9 @@ def test_files_with_another_table_are_refused(tmp_path):
 
 def test_a_model_of_numbers_refuses_tables_and_gaps():
     clf = fixed().fit(FRAME[["size"]], Y)
-    with pytest.raises(ValueError, match=r"Column 'size' of X has the type .* training rows had numbers"):
+    with pytest.raises(
+        ValueError, match=r"Column 'size' of X has texts where the training rows have numbers"
+    ):
         clf.predict(FRAME[["town"]].set_axis(["size"], axis=1))
     with pytest.raises(ValueError, match="NaN in row"):
         clf.predict(FRAME[["age"]].set_axis(["size"], axis=1))
@@ -330,7 +334,7 @@ def test_other_columns_are_one_sentence(columns, make):
         ),
         (
             frame.assign(**dict.fromkeys("abcdef", 0.0)),
-            "also has 'a', 'b', 'c', 'd', 'e', ...: give X[list(model",
+            "also has 'a', 'b', 'c', 'd', 'e', 'f': give X[list(model",
         ),
     ):
         with pytest.raises(

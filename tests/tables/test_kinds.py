@@ -57,10 +57,16 @@ REFUSED = {
     "decimal comma": (["1,5", "2,25"], "numbers as text, such as '1,5': read them as numbers"),
     "thousands": (["1.234.567,5", "2"], "numbers as text, such as '1.234.567,5'"),
     "spaces": (["12 000", "3 500"], "numbers as text"),
-    "percent": (["10%", "12.5 %"], "numbers as text, such as '10%': remove what is not part of the number"),
-    "currency": (["$5", "$1,200.50"], "numbers as text, such as .*: remove what is not"),
-    "sign after the currency": ([f"$-{i},500" for i in range(N)], "numbers as text, such as .*: remove what"),
-    "units": ([f"{i}.5 kg" for i in range(N)], "numbers as text, such as '0.5 kg': remove what is not"),
+    "percent": (["10%", "12.5 %"], "numbers as text, such as '10%': read them .* or remove signs and units"),
+    "currency": (["$5", "$1,200.50"], "numbers as text, such as .* or remove signs"),
+    "sign after the currency": (
+        [f"$-{i},500" for i in range(N)],
+        "numbers as text, such as .* or remove signs",
+    ),
+    "units": (
+        [f"{i}.5 kg" for i in range(N)],
+        "numbers as text, such as '0.5 kg': .* or remove signs and units",
+    ),
     "few texts among numbers": (
         [*map(str, range(50)), "unknown"],
         "texts among its numbers, such as 'unknown': replace them by numbers or missing values",
@@ -158,21 +164,19 @@ FRAME = pd.DataFrame({"a": [1], "b": [2], "c": [3]})
     ],
 )
 def test_categorical_features(given, expected):
-    assert chosen_columns(given, list(FRAME), named=True) == expected
+    assert chosen_columns(given, list(FRAME)) == expected
 
 
 @pytest.mark.parametrize("given", [["d"], [3], [1.5], [True], {"a": 1}, [["a"]]])
 def test_categorical_features_that_are_not_possible(given):
     with pytest.raises(ValueError, match="categorical_features"):
-        chosen_columns(given, list(FRAME), named=True)
-    with pytest.raises(ValueError, match="3 columns without names"):
-        chosen_columns(["a"], ["x0", "x1", "x2"], named=False)
+        chosen_columns(given, list(FRAME))
 
 
 def warns(values):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn_of_doubts(["a"], [np.asarray(values, dtype=float)])
+        warn_of_doubts({"a": np.asarray(values, dtype=float)})
     return bool(caught)
 
 
@@ -180,7 +184,7 @@ def test_integers_that_number_the_rows_are_named():
     assert warns(range(100))
     assert warns(rng.permutation(1000)[:300] + 12345)
     with pytest.warns(UserWarning, match="^Column '[ab]' of X numbers the rows") as caught:
-        warn_of_doubts(["a", "b"], [np.arange(60.0)] * 2)
+        warn_of_doubts(dict.fromkeys("ab", np.arange(60.0)))
     assert len(caught) == 2
 
 

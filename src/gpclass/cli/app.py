@@ -23,27 +23,16 @@ from gpclass.cli.show import check, info, plot
 
 # Names of the warnings that are shown.
 SHOWN = ("ConvergenceWarning", "DoubtfulFitWarning", "OrderWarning", "TableWarning")
-EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}  # the extras of these packages; "cli" installs all others
-# What to do about a column that cannot be used as it is. {0} is its name, {1} how to read its numbers.
+# What to do about a column that cannot be used as it is; {0} is its name.
+NOTATION = "such as --decimal ',' for 1,5, --thousands ',' for 1,500 or --strip '%' for 5 %"
 REMEDIES = {
-    "numbers": "give {1}, or leave it out with --drop {0}",
+    "numbers": f"give the options that read them, {NOTATION}, or leave it out with --drop {{0}}",
     "texts": "correct them, give --missing with those that stand for missing values, or leave it out with --drop {0}",
-    "new numbers": "give {1}",
-    "conversion": "write it as in the training rows, or give --missing with texts that stand for missing values",
+    "conversion": f"write it as in the training rows, or give the options that read it, {NOTATION}",
     "identifier": "leave it out with --drop {0}, or treat it as categories with --categorical {0}",
     "dates": "write them as 2026-01-31, leave cells without a date empty, or leave it out with --drop {0}",
     "times": "write them as 14:30:00, leave cells without a time empty, or leave it out with --drop {0}",
-    "other": "correct it, or leave it out with --drop {0}",
 }
-USES = """\b
-gpclass compare data.csv --target y      find out which method suits the data
-gpclass fit data.csv --target y          fit a model and save it to model.gpc
-gpclass check model.gpc                  can the approximation be trusted?
-gpclass explain model.gpc data.csv       which columns matter, and how: a page
-gpclass predict model.gpc new.csv        predict new rows
-gpclass compare                          try it on a small built-in problem
-gpclass explore                          place points in a page in the browser
-"""
 
 
 class Group(click.Group):
@@ -76,11 +65,7 @@ class Group(click.Group):
                 context.exit(1)
 
 
-@click.group(
-    cls=Group,
-    epilog=USES,
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
-)
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(__version__, prog_name="gpclass")
 def gpclass() -> None:
     """Classify the rows of a table with Gaussian processes. Probabilities come with credible intervals.
@@ -118,30 +103,11 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def notation(example: str) -> str:
-    """Return the options that read a number that is written like this; '' if it has no digits.
-
-    >>> notation("1.234,50 €"), notation("1,234"), notation("7 %")
-    ("--decimal ',' --thousands '.' --strip '€'", "--thousands ',' (or --decimal ',')", "--strip '%'")
-    """
-    marks = re.findall(r"(?<=\d)[.,'\s](?=\d)", example)
-    once = {mark for mark in marks if marks.count(mark) == 1}
-    grouped = len(marks) == 1 and re.search(r"\d[,'\s]\d{3}(?!\d)", example) is not None
-    decimal = marks[-1] if marks and marks[-1] in once and not grouped else ""
-    thousands = [mark for mark in dict.fromkeys(marks) if mark != decimal]
-    decimal = "," if thousands == ["."] else decimal.replace(".", "")
-    signs = "".join(dict.fromkeys(re.findall(r"[^\d\s.,'+−-]", example)))
-    signs = signs if re.search(r"\d", example) else ""
-    given = [("--decimal", decimal), ("--thousands", "".join(thousands)), ("--strip", signs)]
-    options = " ".join(f"{name} {mark!r}" for name, mark in given if mark)
-    return options + " (or --decimal ',')" * (grouped and thousands == [","])
-
-
 def plain(words: str) -> str:
     """Return a message of the library in one line, with the table of the user instead of the argument X."""
     words = re.sub(r"^(?:Input )?X\b", "The table", " ".join(words.split()))
     words = re.sub(r"^(Column '(.*)' .*): drop it\.$", r"\1: leave it out with --drop '\2'.", words)
-    words = words.replace("replace them by NaN, which is an empty cell in a file", "give them to --missing")
+    words = words.replace("replace them by NaN", "give them to --missing")
     return re.sub(r"(?<!['\w])X\b(?!['.])", "the table", words)
 
 
@@ -151,17 +117,12 @@ def sentence(error: Exception) -> str:
     # By its attribute, because importing the class ColumnError would import scikit-learn.
     if problem := getattr(error, "problem", ""):
         given: Any = error
-        options = notation(given.example or "")
-        problem = {"conversion": "new numbers" if options else problem, "signs": "numbers"}.get(
-            problem, problem
-        )
-        remedy = REMEDIES.get(problem, REMEDIES["other"]).format(shlex.quote(given.name), options)
-        return f"The column {given.name!r} {given.found}: {remedy}."
+        remedy = REMEDIES.get(problem, "correct it, or leave it out with --drop {0}")
+        return f"The column {given.name!r} {given.found}: {remedy.format(shlex.quote(given.name))}."
     if isinstance(error, MemoryError):
         return f"{words or 'Out of memory.'} The option --rows 2000 fits a sample of the rows."
     if isinstance(error, ModuleNotFoundError):
-        extra = EXTRAS.get(error.name or "", "cli")
-        return f"This needs {error.name}: pip install {error.name} (the extra {extra!r} of gpclass has it)."
+        return f"This needs {error.name}: pip install {error.name} (the extra 'cli' of gpclass has it)."
     if isinstance(error, ValueError | ImportError) and words:
         return words
     if isinstance(error, OSError) and error.strerror:

@@ -52,7 +52,6 @@ def compare(
     from gpclass.cli.tables import read_problem
     from gpclass.datasets import problems
 
-    options.check_target(data, target)
     if path is not None:
         check_output(path, "figure", [data])
     if data is None:

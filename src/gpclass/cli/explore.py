@@ -34,14 +34,12 @@ def explore(
     The page shows the result of each method: probabilities, uncertainty, the evidence, the error of the approximation
     and the points behind a prediction. It starts with a built-in problem, or with one or two columns of DATA, numbers
     or categories; for a table with more columns it shows the first two principal components. The server listens on this
-    machine only and stops with Ctrl+C. It needs Bokeh, which the extra
-    'explore' of gpclass has.
+    machine only and stops with Ctrl+C. It needs Bokeh, which the extra 'explore' of gpclass has.
     """
-    import bokeh  # noqa: F401  (a missing package is reported before a table is read)
-
+    from gpclass.core import checks
     from gpclass.explore import serve, start
 
-    options.check_target(data, target)
+    checks.optional("bokeh", "The page", "explore")  # reported before a table is read
     begun = start(problem) if data is None else read_start(data, target, table)
     if data is not None:
         output.remark(begun.words)
@@ -90,16 +88,14 @@ def read_start(data: str, target: str, table: dict[str, Any]) -> Any:
         pca = PCA(2)
         rows = pca.fit_transform(StandardScaler().fit_transform(rows))
         shares = pca.explained_variance_ratio_
-        words = (
-            f"{data}: the first two principal components of its {len(names)} columns, which explain {shares.sum():.0%} "
-            "of their variance. Choose one or two columns with --columns."
-        )
         names = [f"component {i + 1} ({share:.0%})" for i, share in enumerate(shares)]
-    if len(y) > ROWS:  # includes a row of every class
-        others = np.setdiff1d(
-            np.random.default_rng(table["seed"]).permutation(len(y)), first, assume_unique=True
+        words = (
+            f"{data}: the first two principal components of its {len(columns)} columns, which explain "
+            f"{shares.sum():.0%} of their variance. Choose one or two columns with --columns."
         )
-        chosen = [*first, *others[: ROWS - len(first)]]
+    if len(y) > ROWS:  # includes a row of every class
+        order = np.random.default_rng(table["seed"]).permutation(len(y))
+        chosen = [*first, *np.setdiff1d(order, first, assume_unique=True)][:ROWS]
         words += f" {ROWS} of {len(y)} rows are shown, drawn at random."
         rows, y = rows[chosen], y[chosen]
     return from_table(rows, y, tuple(names), words, levels)

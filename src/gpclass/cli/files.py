@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from gpclass.cli import output
 from gpclass.core import text
 
 ENDINGS = {
@@ -15,21 +16,11 @@ ENDINGS = {
     "figure": (".png", ".pdf", ".svg", ".jpg"),
     "page": (".html", ".md"),
 }
+named = text.named
 
 
 class InputError(ValueError):
     """An input that cannot be used; the message is one sentence: what was found, what to do."""
-
-
-def named(names: Iterable[object], most: int = 6) -> str:
-    """Return names in quotes, separated by commas; only the first few of many.
-
-    >>> named("abcdefgh", most=2)
-    "'a', 'b' and 6 more"
-    """
-    shown = [repr(str(name)) for name in names]
-    more = f" and {len(shown) - most} more" if len(shown) > most else ""
-    return ", ".join(shown[:most]) + more
 
 
 def check_known(found: str, others: str, names: Iterable[str], known: Sequence[str]) -> None:
@@ -69,17 +60,21 @@ def check_output(path: str, kind: str, inputs: Iterable[str | None]) -> None:
         )
 
 
+def write(path: str, content: bytes, what: str) -> None:
+    """Write a file completely or not at all, and say so."""
+    from gpclass.core import files
+
+    with access(path, "written"), files.replacing(path) as file:
+        file.write(content)
+    output.remark(f"Wrote {what} to {path}.")
+
+
 def read_model(path: str) -> tuple[Any, dict[str, Any]]:
     """Return the classifier in a file, and the record that `gpclass fit` saved with it, if any."""
     from gpclass.persistence import load_with_extra
 
-    try:
-        with access(path, "read"):
-            clf, about = load_with_extra(path)
-    except ValueError as error:
-        if path.lower().endswith(ENDINGS["model"]) or isinstance(error, InputError):
-            raise
-        raise InputError(f"{path} is not a model file, expected one from gpclass fit (.gpc).") from None
+    with access(path, "read"):
+        clf, about = load_with_extra(path)
     if getattr(clf, "n_features_in_", None) is None:
         raise InputError(f"{path} contains a model of structured inputs, not of a table: use it in Python.")
     return clf, about or {}

@@ -10,8 +10,6 @@ from typing import Any
 import click
 from click import Choice, IntRange, option
 
-from gpclass.cli import output
-
 READING = ("decimal", "thousands", "strip", "missing", "separator", "encoding", "sheet")
 TABLE = ("columns", "drop", "categorical", "rows", "seed", *READING)
 SECTIONS = {  # of help texts, with the names of their options; those that are not listed come first
@@ -39,19 +37,15 @@ class Command(click.Command):
                     formatter.write_dl(found)
 
 
-def command(*examples_of_use: str) -> Callable[[Any], Any]:
-    """Return a decorator for a command with these examples."""
-    return click.command(cls=Command, epilog=examples(*examples_of_use))
+def command(*examples: str) -> Callable[[Any], Any]:
+    """Return a decorator for a command with these examples, whose lines a backspace keeps as they are."""
+    lines = ["\b", "Examples:", *(f"  gpclass {example}" for example in examples)]
+    return click.command(cls=Command, epilog="\n".join(lines))
 
 
 def together(*options: Any) -> Callable[[Any], Any]:
     """Return a decorator that adds all of these options."""
     return lambda command: functools.reduce(lambda done, each: each(done), reversed(options), command)
-
-
-def examples(*commands: str) -> str:
-    """Return commands as the end of a help text; a line with a backspace keeps the lines that follow as they are."""
-    return "\n".join(["\b", "Examples:", *(f"  gpclass {command}" for command in commands)])
 
 
 def split(context: Any, parameter: Any, values: tuple[str, ...]) -> list[str]:
@@ -69,7 +63,7 @@ def part(*names: str, text: str, **settings: Any) -> Callable[[Any], Any]:
 
     def show(context: Any, parameter: Any, value: Any) -> Any:
         if "list" in (value if isinstance(value, tuple) else [value]):
-            output.show_pairs("", names_for(parameter.name))
+            click.echo("\n".join(names_for(parameter.name)))
             context.exit()
         return value
 
@@ -77,25 +71,15 @@ def part(*names: str, text: str, **settings: Any) -> Callable[[Any], Any]:
     return option(*names, metavar="NAME", is_eager=True, callback=show, help=text, **settings)
 
 
-def names_for(option_name: str) -> list[tuple[str, str]]:
-    """Return the names that an option takes, with descriptions."""
+def names_for(option_name: str) -> list[str]:
+    """Return the names that an option takes."""
     from gpclass import comparison, kernels
     from gpclass.core import registry
 
     if option_name == "kernel":
-        rows: Any = [[0.0, 0.0], [2.0, 4.0]]  # the starting values are those of such columns
-        named = {name: str(kernels.named_kernel(name, rows)) for name in kernels.kernel_names()}
-        return [(name, text.removeprefix("1**2 * ")) for name, text in named.items()]
-    parts = registry.parts("likelihood" if option_name == "likelihood" else "inference")
-    first = {name: str(known.__doc__).split("\n")[0].strip() for name, known in parts.items()}
-    found = [(name, text.removeprefix("Settings of ").rstrip(".")) for name, text in first.items()]
-    if option_name == "methods":
-        return found + [(name, "of scikit-learn") for name in comparison.BASELINES]
-    return (
-        found
-        if option_name == "likelihood"
-        else [("auto", "vi for two classes, otherwise vi or dirichlet"), *found]
-    )
+        return list(kernels.kernel_names())
+    names = list(registry.parts("likelihood" if option_name == "likelihood" else "inference"))
+    return {"inference": ["auto", *names], "methods": [*names, *comparison.BASELINES]}.get(option_name, names)
 
 
 def _debug(context: Any, parameter: Any, value: bool) -> None:
@@ -108,7 +92,7 @@ common = together(
            help="Show the Python traceback of an error."),
 )  # fmt: skip
 reading = together(
-    option("--decimal", metavar="CHAR", default=".", help="Decimal mark of numbers in text."),
+    option("--decimal", type=Choice([".", ","]), default=".", help="Decimal mark of numbers in text."),
     option("--thousands", metavar="CHAR", default="", show_default=False,
            help="Mark between the thousands of numbers in text."),
     option("--strip", metavar="CHARS", default="", show_default=False,
@@ -144,6 +128,8 @@ def table(command: Any) -> Any:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
+        if given["data"] is None and given["target"] is not None:
+            raise click.UsageError("--target is a column of DATA: give DATA too.")
         command(table={name: given.pop(name) for name in TABLE}, **given)
 
     return together(
@@ -154,9 +140,3 @@ def table(command: Any) -> Any:
         reading,
         seed,
     )(run)
-
-
-def check_target(data: str | None, target: str | None) -> None:
-    """Raise an error if --target is given without DATA."""
-    if data is None and target is not None:
-        raise click.UsageError("--target is a column of DATA: give DATA too.")

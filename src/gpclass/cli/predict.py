@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from gpclass.cli import options, output
-from gpclass.cli.files import InputError, access, check_output, named, read_model
+from gpclass.cli import options
+from gpclass.cli.files import InputError, check_known, check_output, named, read_model, write
 
 EXAMPLES = (
     "predict model.gpc new.csv",
@@ -77,10 +77,7 @@ def predict(
         chosen = bayes_decision(P, costs, reject=reject)
         found.insert(1, "decision", ["undecided" if i < 0 else decisions[i] for i in chosen])
     if both := list(kept.columns.intersection(found.columns)):
-        raise InputError(
-            f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do not keep "
-            "it."
-        )
+        raise InputError(f"--keep names {named(both)}, which the result has too: rename or do not keep it.")
     _write(pd.concat([kept, found], axis=1), path, as_json)
 
 
@@ -102,23 +99,18 @@ def predictions(clf: Any, X: Any, level: float | None) -> Any:
 
 def _write(frame: Any, path: str | None, as_json: bool) -> None:
     """Write a frame: CSV with six digits, JSON or Parquet with all of them."""
-    from gpclass.core import files
-
     kind = "" if path is None else path.lower().removesuffix(".gz")
-    if kind.endswith(".json") or (as_json and path is None):
-        text = frame.to_json(orient="records", indent=1, double_precision=15, force_ascii=False) + "\n"
+    if kind.endswith(".parquet"):
+        content = frame.to_parquet()
+    elif kind.endswith(".json") or (as_json and path is None):
+        content = frame.to_json(orient="records", indent=1, double_precision=15, force_ascii=False) + "\n"
     else:
-        text = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
+        content = frame.to_csv(index=False, float_format="%.6g", lineterminator="\n")
     if path is None:
-        click.echo(text, nl=False)
+        click.echo(content, nl=False)
         return
-    with access(path, "written"), files.replacing(path) as file:
-        if kind.endswith(".parquet"):
-            frame.to_parquet(file)
-        else:
-            raw = text.encode("utf-8")
-            file.write(gzip.compress(raw) if path.lower().endswith(".gz") else raw)
-    output.remark(f"Wrote {len(frame)} predictions to {path}.")
+    raw = content if isinstance(content, bytes) else content.encode("utf-8")
+    write(path, gzip.compress(raw) if path.lower().endswith(".gz") else raw, f"{len(frame)} predictions")
 
 
 def _read_costs(given: str | None, classes: list[str]) -> tuple[Any, list[str]]:
@@ -138,11 +130,7 @@ def _read_costs(given: str | None, classes: list[str]) -> tuple[Any, list[str]]:
             raise InputError(f"--cost is not JSON such as [[0, 1], [5, 0]]: {error}.") from None
     frame = read_table(given)
     frame = frame.set_index(frame.columns[0]).rename(index=str)
-    if set(frame.index) != set(classes) or frame.isna().any(axis=None):
-        raise InputError(
-            f"--cost names the classes {named(frame.index)}, expected those of the model, {named(classes)}, with the "
-            "same decisions for each."
-        )
+    check_known("--cost has no row for the class", "its first column has", classes, list(frame.index))
     # Decisions that are the classes are put in their order, so that ties are broken as without costs.
     actions = classes if set(frame) == set(classes) else list(frame)
     return check_cost(frame.loc[classes, actions].to_numpy(), len(classes)), actions

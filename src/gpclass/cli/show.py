@@ -7,13 +7,12 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import date, timedelta
 from typing import Any
 
 import click
 
 from gpclass.cli import options, output
-from gpclass.cli.files import InputError, access, check_output, read_model
+from gpclass.cli.files import InputError, check_output, read_model, write
 from gpclass.cli.output import show_pairs
 from gpclass.core import text
 from gpclass.effects.columns import records_of
@@ -45,8 +44,7 @@ def check(model: str, draws: int, seed: int, as_json: bool) -> None:
         doubtful = {"doubtful_labels": [asdict(doubt) for doubt in doubts]}
         output.show_json(known if isinstance(found, list) else known[0] | doubtful)
         return
-    titles = [f"model {i}\n" for i, _ in enumerate(parts, 1)] if isinstance(found, list) else [""]
-    texts = [f"{title}{part}" for title, part in zip(titles, parts, strict=True)]
+    texts = [f"model {i}\n{part}" if len(parts) > 1 else str(part) for i, part in enumerate(parts, 1)]
     click.echo(output.wrapped("\n\n".join(texts), sys.stdout))
     lines = [(f"row {d.row}", f"{d.label} {d.proba:.3f}, {d.likely} {d.likely_proba:.3f}") for d in doubts]
     show_pairs("labels that the other rows make improbable, and the most probable class", lines)
@@ -73,16 +71,11 @@ def info(model: str, as_json: bool) -> None:
 
 
 def _column(column: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the name of a column, and its kind with levels or the median."""
-    kind, median = column["kind"], column["fill"]
-    if not column["positions"]:
-        return column["name"], "constant, not used"
-    if kind == "category":
-        return column["name"], f"category: {_text(column['levels'])}"
-    if median is None:
-        return column["name"], kind
-    day = date(1970, 1, 1) + timedelta(median) if kind == "date" else ""
-    return column["name"], f"{kind}, median {day or f'{median:g}'}{' days' * (kind == 'duration')}"
+    """Return the name of a column, and its kind with the levels of a category or the median of a number."""
+    kind = column["kind"] if column["positions"] else "constant, not used"
+    median = column["fill"] if kind == "number" else None
+    more = f": {_text(column['levels'])}" if kind == "category" else ""
+    return column["name"], f"{kind}{more}" if median is None else f"{kind}, median {median:g}"
 
 
 def scores_of(clf: Any, y: Any) -> dict[str, float]:
@@ -139,55 +132,42 @@ def _text(value: Any) -> str:
 # ------------------------------------------------------------------------------------- figures
 
 
-@options.command("plot model.gpc", "plot model.gpc -o figure.pdf", "plot model.gpc --kind trace")
+@options.command("plot model.gpc", "plot model.gpc -o figure.pdf")
 @click.argument("model")
 @options.figure
-@click.option("--kind", type=click.Choice(["auto", "trace"]), default="auto", help="Kind of figure.")
 @options.common
-def plot(model: str, path: str | None, kind: str, as_json: bool) -> None:
+def plot(model: str, path: str | None, as_json: bool) -> None:
     """Draw a figure of a model.
 
     A model of one column is drawn as the latent function and the probability below it, and a model of two columns as
-    contours over the plane. --kind trace shows the chains of MCMC. Unless --output is given, the figure is saved beside
-    the model, with the ending .png.
+    contours over the plane. Unless --output is given, the figure is saved beside the model, with the ending .png.
     """
     path = path or f"{os.path.splitext(model)[0]}.png"
     check_output(path, "figure", [model])
-    save_display(display_of(read_model(model)[0], kind), path)
+    save_display(display_of(read_model(model)[0]), path)
     if as_json:
         output.show_json({"figure": path})
 
 
 def save_display(display: Any, path: str) -> None:
     """Write the figure of a display in the format that the ending of the path names."""
-    from gpclass.core import files
-
     image = io.BytesIO()  # written to memory first, because Pillow reports no error when the disk is full
     display.figure_.savefig(image, format=os.path.splitext(path)[1][1:].lower(), dpi=160)
-    with access(path, "written"), files.replacing(path) as file:
-        file.write(image.getvalue())
-    output.remark(f"Wrote the figure to {path}.")
+    write(path, image.getvalue(), "the figure")
 
 
-def display_of(clf: Any, kind: str) -> Any:
-    """Return a display of a model: its chains ("trace"), or its predictions over one or two columns ("auto")."""
-    import matplotlib as mpl
-
+def display_of(clf: Any) -> Any:
+    """Return a display of a model: its predictions over one or two columns."""
     from gpclass import plotting
+    from gpclass.core import checks
 
-    mpl.use("Agg")
-    if kind == "trace":
-        if getattr(clf, "chains_", None) is None:
-            raise InputError("--kind trace is for models with Markov chains: fit with --inference mcmc.")
-        return plotting.TraceDisplay.from_estimator(clf)
+    checks.optional("matplotlib", "A picture", "plot").use("Agg")
     # The model uses the columns of the table directly if all are numbers without missing values.
-    coded = clf.encoder_
-    plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
-    if not plain or clf.n_features_in_ > 2:
-        mixed = "" if plain else ", not all of them numbers without gaps"
+    n, coded = clf.n_features_in_, clf.encoder_
+    if n > 2 or not (coded is None or (coded.numeric_.all() and len(coded.numeric_) == n)):
         raise InputError(
-            f"The model has {clf.n_features_in_} columns{mixed}, expected one or two columns of numbers without gaps: "
-            "fit a model to such --columns."
+            f"The model has {n} columns, expected one or two columns of numbers without gaps: fit a model to such "
+            "--columns."
         )
     model = clf.base_estimator_.models[0]
     # Inducing inputs cover the training rows, which such a model does not keep.

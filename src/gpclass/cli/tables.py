@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import codecs
-import contextlib
 import csv
 import io
 import os
 import re
-import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -24,7 +21,6 @@ from gpclass.cli.files import InputError, access, check_known, named
 ARROW, JSON = (".parquet", ".feather", ".arrow"), (".json", ".jsonl", ".ndjson")
 # Endings of compressed files, before which stands that of the table.
 PACKED = (".gz", ".zip", ".bz2", ".xz", ".zst")
-UNKNOWN = (".gpc", ".xls", ".xlsb", ".ods", ".sav", ".dta", ".rds", ".rda", ".pkl", ".npy")
 SEPARATORS = ",;\t|"  # separators of CSV files, the most likely one first
 DATES = {
     "ISO8601": re.compile(r"\d{4}-(0[1-9]|1[0-2])(-\d{2}([T ]\d{2}:\d{2}.*)?)?"),
@@ -34,13 +30,10 @@ TIME = re.compile(r"\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?")  # of day, or a duratio
 TRUTH = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
 PLAIN = (".", "", "")  # the notation that pandas reads: decimal, thousands, strip
 FEW = 20  # this many classes are accepted regardless of the number of rows
-
-LONG = "remove lines above the header, or check separators and quotes"
-FAULTS = {  # messages of pandas, and what is said instead
-    r"Expected (\d+) fields in line (\d+), saw (\d+)": rf"has \3 values in line \2, and \1 in the lines above: {LONG}",
-    "Multiple files found": "has several files: unpack it, and give one of them",
-    "No columns to parse": "is empty, expected a header and rows of values",
-}
+# What pandas raises for files that it cannot read, and csv for separators.
+FAULTS = (
+    ValueError, TypeError, LookupError, OSError, EOFError, pd.errors.ParserWarning, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
 
 # -------------------------------------------------------------------------------------- tables
 
@@ -62,21 +55,27 @@ def read_table(
     ``decimal``, ``thousands`` and ``strip``, the characters to remove, are the notation of numbers that are text, and
     ``missing`` are texts for missing values. The columns that are listed in ``text`` are not converted.
     """
-    if len(decimal) != 1 or len(thousands) > 1 or decimal == thousands:
-        raise InputError(
-            f"--decimal {decimal!r} and --thousands {thousands!r} are not two different characters."
-        )
+    if thousands == decimal:
+        raise InputError(f"--decimal and --thousands are both {decimal!r}: give two different ones.")
     source, kind = _source(path)
     notation = (decimal, thousands, strip)
-    with _one_sentence(path):
+    try:
         if kind in ARROW:
             frame = (pd.read_parquet if kind == ".parquet" else pd.read_feather)(source())
         elif kind in JSON:
-            frame = _json(source, encoding, lines=kind != ".json")
+            frame = _json(source, encoding)
         elif kind == ".xlsx":
             frame = _excel(source, path, sheet)
         else:
-            frame = _csv(source, path, separator, encoding, str if missing or notation != PLAIN else text)
+            frame = _csv(source, path, separator, encoding, text if notation == PLAIN else str)
+    except (InputError, ModuleNotFoundError):
+        raise
+    except FAULTS as error:
+        words = " ".join(str(error).split("C error: ")[-1].split()).rstrip(".")[:150]
+        raise InputError(
+            f"{path} cannot be read as a table ({words}): check its ending, lines above the header, quotes, "
+            "--separator and --encoding, such as latin-1 or utf-16."
+        ) from None
     if frame.empty:
         raise InputError(f"{path} has a header but no rows: there is nothing to learn from or to predict.")
     frame = frame.reset_index(drop=True).rename(columns=str)
@@ -90,19 +89,16 @@ def _source(path: str) -> tuple[Callable[[], Any], str]:
     """Return a function that gives pandas the path, or the content of what can be read only once; and the kind."""
     stem, kind = os.path.splitext(path.lower())
     kind = os.path.splitext(stem)[1] if kind in PACKED else kind
-    if kind in UNKNOWN:
-        raise InputError(f"{path} is not a table of a kind that can be read: save it as .xlsx or .csv.")
-    stdin = contextlib.nullcontext(sys.stdin.buffer) if path == "-" else None
-    with access(path, "read"), stdin or open(path, "rb") as file:
-        if not stdin and os.path.isfile(path):
-            return lambda: path, kind
+    if os.path.isfile(path):
+        return lambda: path, kind
+    with access(path, "read"), open(0 if path == "-" else path, "rb", closefd=path != "-") as file:
         content = file.read()
     return lambda: io.BytesIO(content), ".json" if content.lstrip()[:1] in (b"{", b"[") else kind
 
 
-def _json(source: Any, encoding: str, *, lines: bool) -> Any:
+def _json(source: Any, encoding: str) -> Any:
     try:
-        return pd.read_json(source(), lines=lines, encoding=encoding, dtype=False)
+        return pd.read_json(source(), encoding=encoding, dtype=False)
     except ValueError:
         return pd.read_json(source(), lines=True, encoding=encoding, dtype=False)
 
@@ -122,12 +118,10 @@ def _csv(source: Any, path: str, separator: str | None, encoding: str, text: Any
     def read(**settings: Any) -> Any:
         return pd.read_csv(source(), encoding=encoding, skipinitialspace=True, **settings)
 
-    first: dict[str, Any] = {"header": None, "nrows": 1, "dtype": str, "na_filter": False}
-    if separator is None:
-        line = read(sep="\x01", quoting=csv.QUOTE_NONE, **first).iloc[0, 0]
-        separator = max(SEPARATORS, key=line.count)
-    separator = {"tab": "\t", "\\t": "\t"}.get(separator, separator)
-    names = [name.strip() for name in read(sep=separator, **first).iloc[0]]
+    one_column: dict[str, Any] = {"sep": "\x01", "quoting": csv.QUOTE_NONE, "header": None}
+    line = read(**one_column, nrows=1, dtype=str, na_filter=False).iloc[0, 0]
+    separator = {"tab": "\t", "\\t": "\t"}.get(separator or "", separator) or max(SEPARATORS, key=line.count)
+    names = [name.strip() for name in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
     types = str if text is str else dict.fromkeys(text, str)
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # more values than names in all rows
@@ -137,26 +131,24 @@ def _csv(source: Any, path: str, separator: str | None, encoding: str, text: Any
 
 def _named(path: str, frame: Any, names: list[str]) -> Any:
     """Return a table with the names of its first row, without a first column that has no name and numbers the rows."""
-    if not any(names):
-        raise InputError(f"{path} has an empty first row, expected names of columns: remove rows above them.")
-    first = pd.to_numeric(frame.iloc[:, 0], errors="coerce")
-    if not names[0] and first.is_unique and (first % 1 == 0).all():
-        names, frame = names[1:], frame.iloc[:, 1:]
-    if "" in names:
+    if names[:1] == [""]:
+        first = pd.to_numeric(frame.iloc[:, 0], errors="coerce")
+        if first.is_unique and (first % 1 == 0).all():
+            names, frame = names[1:], frame.iloc[:, 1:]
+    given = pd.Series(names, dtype=object)
+    numbers = len(names) > 1 and pd.to_numeric(given, errors="coerce").notna().all()
+    wrong = given[given.isin([""]) | given.duplicated() | numbers]
+    if len(wrong):
         raise InputError(
-            f"{path} has no name for column {names.index('') + 1} in its header: add one, or remove lines above it."
+            f"{path} has {named(wrong)} in its first row, expected a header with a different name for each column: add "
+            "names, or remove lines above them."
         )
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"{path} has more than one column called {named(twice)}: give them different names.")
-    if len(names) > 1 and pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
-        raise InputError(f"{path} starts with numbers ({named(names, 3)}), expected a header with names.")
     return frame.set_axis(names, axis=1)
 
 
 def _typed(column: Any, notation: tuple[str, str, str]) -> Any:
     """Return a column of texts as dates, durations or numbers if every text is one, otherwise without outer spaces."""
-    is_category = isinstance(column.dtype, pd.CategoricalDtype)
-    if is_category or pd.api.types.infer_dtype(column, skipna=True) != "string":
+    if pd.api.types.infer_dtype(column, skipna=True) != "string":
         return column
     texts = column.str.strip()
     for form, pattern in DATES.items():
@@ -181,29 +173,6 @@ def _numbers(texts: Any, decimal: str, thousands: str, strip: str) -> Any:
     return pd.to_numeric(plain.str.replace(thousands, "").str.replace(decimal, "."))
 
 
-@contextlib.contextmanager
-def _one_sentence(path: str) -> Iterator[None]:
-    """Turn the errors of reading a table into one sentence each."""
-    try:
-        yield
-    except (InputError, ModuleNotFoundError):
-        raise
-    except UnicodeDecodeError as error:
-        byte = error.object[error.start]
-        wide = error.start == 0 and byte in codecs.BOM_UTF16
-        remedy = f"give its encoding, such as --encoding {'utf-16' if wide else 'latin-1'}"
-        remedy = "expected a table" if b"\0" in error.object and not wide else remedy
-        raise InputError(
-            f"{path} is not text in {error.encoding}, as it has the byte {byte:#04x}: {remedy}."
-        ) from None
-    except pd.errors.ParserWarning:
-        raise InputError(f"{path} has rows with more values than its first line has names: {LONG}.") from None
-    except (ValueError, LookupError, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        words = " ".join(str(error).split("C error: ")[-1].split()).rstrip(".")[:150]
-        known = (match.expand(said) for fault, said in FAULTS.items() if (match := re.search(fault, words)))
-        raise InputError(f"{path} {next(known, f'cannot be read as a table: {words}')}.") from None
-
-
 # ------------------------------------------------------------------------------------ problems
 
 
@@ -220,14 +189,10 @@ def read_problem(
     if target is None:
         raise click.UsageError(f"Give --target, the column with the labels, one of {named(frame, 12)}.")
     check_columns(path, frame, [target, *columns, *drop, *categorical])
-    if target in columns:
-        raise InputError(f"The target {target!r} is among --columns: it cannot predict itself.")
     chosen = dict.fromkeys(columns or frame)
     features = [name for name in chosen if name not in (target, *drop)]
     if not features:
         raise InputError(f"{path} has no column to learn from besides the target {target!r}.")
-    if unused := [name for name in categorical if name not in features]:
-        raise InputError(f"--categorical names {named(unused)}, which is not among the columns used.")
     known = frame[target].notna()
     X, y = frame.loc[known, features].reset_index(drop=True), _labels(path, frame.loc[known, target])
     if len(y) < len(frame):
@@ -250,12 +215,10 @@ def _labels(path: str, column: Any) -> Any:
     whole = bool(np.all((np.abs(values) < 2**53) & (values == np.floor(values))))
     y = values.astype(np.int64) if whole else texts.to_numpy(dtype=str)
     n_classes, fractions = len(np.unique(y)), not whole and not np.isnan(values).any()
-    if n_classes < 2:
-        found = f"only the class {str(y[0])!r}" if n_classes else "no label"
-        raise InputError(f"{path} has {found} in column {column.name!r}, expected two classes or more.")
-    if n_classes > max(FEW, len(y) // 5) or (n_classes > 2 and fractions):
+    if not 2 <= n_classes <= max(FEW, len(y) // 5) or (n_classes > 2 and fractions):
+        count = f"{n_classes} different label{'s' * (n_classes != 1)} in {len(y)} rows"
         raise InputError(
-            f"{path} has {n_classes} different values in {len(y)} rows of the target {column.name!r}, which looks like "
-            "a measurement rather than a class: name another column."
+            f"{path} has {count} of column {column.name!r}, expected two classes or more, and no measurements: name "
+            "another column."
         )
     return y

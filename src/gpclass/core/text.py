@@ -20,6 +20,17 @@ def similar(name: object, known: Iterable[str]) -> str:
     return "".join(f" (did you mean {names[each]!r}?)" for each in found)
 
 
+def named(names: Iterable[object], most: int = 6) -> str:
+    """Return names in quotes, separated by commas; only the first few of many.
+
+    >>> named("abcdefgh", most=2)
+    "'a', 'b' and 6 more"
+    """
+    shown = [repr(str(name)) for name in names]
+    more = f" and {len(shown) - most} more" if len(shown) > most else ""
+    return ", ".join(shown[:most]) + more
+
+
 def shortened(text: str) -> str:
     """Return the text of a kernel in which long lists have three dots for all but their ends.
 

@@ -16,13 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gpclass.core.protocols import Array
 from gpclass.data.rows import FoundLabels, Rows, Source, read_labels, reading
-from gpclass.tables.kinds import (
-    TableWarning,
-    check_levels,
-    is_explicit,
-    kinds_of,
-    warn_of_doubts,
-)
+from gpclass.tables.kinds import TableWarning, check_levels, is_explicit, kinds_of, warn_of_doubts
 from gpclass.tables.reading import TakesTables, Values, as_table, check_names, columns_of, is_frame
 from gpclass.tables.records import Column, finite_numbers, levels_of
 from gpclass.validation import check_weights
@@ -94,26 +88,25 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
         X = self._checked(X, reset=True)
         weight = check_weights(sample_weight, None, range(X.shape[0]))
         columns = columns_of(X)
-        kinds = kinds_of(columns, self.categorical_features, named=is_frame(X))
+        kinds = kinds_of(columns, self.categorical_features)
         found = survey(Rows(X, None, weight), kinds)
         if is_frame(X):
-            numbers = [i for i, kind in enumerate(kinds) if kind == "number"]
-            warn_of_doubts([columns[i].name for i in numbers], [found.columns[i][0] for i in numbers])
+            seen = zip(columns, kinds, found.columns, strict=True)
+            warn_of_doubts({column.name: values[0] for column, kind, values in seen if kind == "number"})
         return self._set(found.records(columns, kinds))
 
     def _set(self, columns: Any) -> Self:
         """Assign consecutive positions to the coded columns, and set the other attributes."""
         placed, n = [], 0
         for column in columns:
-            width = column.width if column.positions else 0
-            placed.append(replace(column, positions=tuple(range(n, n + width))))
-            n += width
+            placed.append(replace(column, positions=tuple(range(n, n + column.width))))
+            n += column.width
         kept = [column for column in placed if column.positions]
         self.columns_ = tuple(placed)
         self.group_names_ = [column.name for column in kept]
         self.groups_ = np.repeat(np.arange(len(kept)), [column.width for column in kept])
-        first = np.concatenate([np.arange(column.width) == 0 for column in kept])
-        self.numeric_ = first & np.array([column.is_numeric for column in kept])[self.groups_]
+        first = [(np.arange(column.width) == 0) & column.is_numeric for column in kept]
+        self.numeric_ = np.concatenate(first)
         return self
 
     @classmethod
@@ -212,13 +205,6 @@ class Found:
             )
         return records
 
-    @property
-    def has_gaps(self) -> bool:
-        """Whether a value is missing."""
-        return any(
-            None in seen if isinstance(seen, set) else np.isnan(seen[0]).any() for seen in self.columns
-        )
-
 
 def survey(block: Rows, kinds: Sequence[str], step: int = 1) -> Found:
     """Return the levels of the categories in a block, and of each number every ``step``-th value and the extremes."""
@@ -250,11 +236,12 @@ def encode_source(source: Source, categorical_features: Any) -> tuple[Any, Encod
     """
     head = _table(next(source.blocks()))
     columns = columns_of(head)
-    kinds = kinds_of(columns, categorical_features, named=is_frame(head))
+    kinds = kinds_of(columns, categorical_features)
     step = -(-source.n_rows // SAMPLED)
     found: Any = source.total(partial(survey, kinds=kinds, step=step))
-    numeric = all(column.kind in NUMERIC for column in columns)
-    if numeric and not found.has_gaps and not is_explicit(categorical_features):
+    gaps = (None in seen if isinstance(seen, set) else np.isnan(seen[0]).any() for seen in found.columns)
+    numeric = all(column.kind in NUMERIC for column in columns) and not any(gaps)
+    if numeric and not is_explicit(categorical_features):
         return found.labels.values, None
     names = None if source.names is None else np.asarray(source.names, dtype=object)
     return found.labels.values, Encoder.restored(found.records(columns, kinds), categorical_features, names)

@@ -9,17 +9,12 @@ import numpy as np
 from gpclass.tables.encoder import NUMERIC, Encoder
 from gpclass.tables.kinds import is_explicit, warn_of_doubts
 from gpclass.tables.reading import Values, as_table, check_names, columns_of
+from gpclass.tables.records import finite_numbers
 from gpclass.validation import check_inputs, is_missing
 
 
 def read_inputs(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    weight: Any = None,
-    *,
-    vectors: bool,
-    fitting: bool,
+    estimator: Any, X: Any, y: Any = None, weight: Any = None, *, vectors: bool, fitting: bool
 ) -> Any:
     """Return X (and y when fitting) as rows of float64, or as they are for kernels on structured inputs.
 
@@ -34,19 +29,15 @@ def read_inputs(
         if encoder is not None:
             return encoder.code(X)
         check_names(X, getattr(estimator, "feature_names_in_", None))
-        numeric = not vectors or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf")
-        for column in () if numeric else columns_of(X):
-            if column.kind not in NUMERIC:
-                raise ValueError(
-                    f"Column {column.name!r} of X has the type {column.type} ({column.kind}), and the training rows "
-                    "had numbers: convert it first."
-                )
+        numeric = isinstance(X, np.ndarray) and X.dtype.kind in "biuf"
+        for column in columns_of(X) if vectors and not numeric else ():
+            finite_numbers(column, "number")
         return check_inputs(estimator, X, **options)
     given, estimator.encoder_, y = estimator.categorical_features, None, plain_labels(y)
     if not vectors or not needs_coding(X, given):
         X, y = check_inputs(estimator, X, y, **options)
         if vectors and hasattr(estimator, "feature_names_in_") and X.shape[1] > 1:
-            warn_of_doubts(list(estimator.feature_names_in_), list(X.T))
+            warn_of_doubts(dict(zip(estimator.feature_names_in_, X.T, strict=True)))
         return X, y
     encoder = Encoder(given).fit(X, sample_weight=weight)
     X, y = check_inputs(estimator, encoder.code(X, warn=False), y, **options)

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpclass.core.checks import check_option, is_integer
 from gpclass.core.protocols import Array
+from gpclass.core.text import named
 from gpclass.tables.reading import Values
 
 MOST_LEVELS = 255  # maximum number of levels of a category, as in HistGradientBoosting
 FEW_LEVELS = 20  # up to this many different texts are categories, regardless of their form
 DISTINCT = 0.9  # a column with a larger fraction of different texts is an identifier
-MOSTLY = 0.8  # if a larger fraction of the texts are numbers, the others are mistakes
+STRAY = (
+    0.2  # if at most this fraction of the texts are not numbers, they are mistakes; dates and times likewise
+)
 ROWS_OF_IDS = 50  # fewer different integers may be measurements
 DENSE_IDS = 4  # identifiers are integers in a range of at most this many times their number
 MARKED = 0.01  # a value in fewer rows is an outlier, and does not mark missing values
 MEASURED = 10  # columns of fewer other values are codes, in which any value may be meant
 
 PLAIN = re.compile(r"\s*[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?\s*")
-NUMBER_LIKE = re.compile(
+NUMBER = re.compile(
     r"\s*[-+−]?[$€£]?\s?(0|[1-9]\d*|[1-9]\d{0,2}([.,'\s]\d{3})+)([.,]\d+)?([eE][-+]?\d+)?\s?[%$€£]?\s*"
 )
-GROUPED = re.compile(r"\d[.,'\s]\d{3}(?!\d)")
-SIGN = re.compile(r".*[%$€£].*")
 WITH_UNIT = re.compile(r"\s*([$€£]?)\s?[-+]?\d[\d.,'\s]*?\s?([^\W\d]{0,4}|[%°$€£])\s*")  # such as 1,200 kg
 MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 DATE = re.compile(
@@ -37,19 +38,17 @@ DATE = re.compile(
 )
 TIME = re.compile(r"\s*(\d+ days?,? )?\d{1,2}:[0-5]\d(:[0-5]\d([.,]\d+)?)?( ?[ap]m)?\s*", re.IGNORECASE)
 CODE = re.compile(r"\s*0\d+\s*")  # digits with a leading zero, such as a postcode
+NAMED = "or name the column in categorical_features"
 REMEDIES = {
-    "numbers": "read them as numbers, for example with pandas.read_csv(..., decimal=',') or pandas.to_numeric, or name "
-    "the column in categorical_features",
-    "texts": "replace them by numbers or missing values, for example with pandas.to_numeric(..., errors='coerce'), or "
-    "name the column in categorical_features",
+    "numbers": "read them as numbers, for example with pandas.read_csv(..., decimal=','), or remove signs and units "
+    f"and use pandas.to_numeric, {NAMED}",
+    "texts": "replace them by numbers or missing values, for example with pandas.to_numeric(..., errors='coerce'), "
+    f"{NAMED}",
     "conversion": "convert it first",
-    "signs": "remove what is not part of the number, for example with Series.str.strip(' %$€£'), and convert the rest "
-    "with pandas.to_numeric, or name the column in categorical_features",
-    "dates": "convert them with pandas.to_datetime (utc=True for time zones, dayfirst=True for 31.1.2026), or name the "
-    "column in categorical_features",
-    "times": "convert them with pandas.to_timedelta, which takes hours, minutes and seconds (01:30:00), or name the "
-    "column in categorical_features",
-    "identifier": "drop the column, or name it in categorical_features",
+    "dates": "convert them with pandas.to_datetime (utc=True for time zones, dayfirst=True for 31.1.2026), "
+    f"{NAMED}",
+    "times": f"convert them with pandas.to_timedelta, which takes hours, minutes and seconds (01:30:00), {NAMED}",
+    "identifier": f"drop the column, {NAMED}",
     "levels": f"merge the rare ones, so that at most {MOST_LEVELS} are left, or drop the column",
     "other": "convert or drop the column",
     "text": "drop the column, or use categorical_features='from_dtype'",
@@ -71,14 +70,11 @@ class ColumnError(ValueError):
         What is wrong with it, as a clause without a subject.
     problem : str
         What to do about it: a key of `REMEDIES`.
-    example : str, default=None
-        One of the values.
     """
 
-    def __init__(self, name: str, found: str, problem: str, example: str | None = None) -> None:
-        self.name, self.problem, self.example = name, problem, example
-        self.found = f"{found}, such as {example[:40]!r}" if example is not None else found
-        super().__init__(name, found, problem, example)
+    def __init__(self, name: str, found: str, problem: str) -> None:
+        self.name, self.found, self.problem = name, found, problem
+        super().__init__(name, found, problem)
 
     def __str__(self) -> str:
         return f"Column {self.name!r} of X {self.found}: {REMEDIES[self.problem]}."
@@ -93,43 +89,34 @@ def is_explicit(categorical_features: Any) -> bool:
     return categorical_features is not None and not np.array_equal(categorical_features, "from_dtype")
 
 
-def chosen_columns(categorical_features: Any, names: Sequence[str], *, named: bool) -> set[int]:
-    """Return the positions of the columns that the user selects as categories, by name only if they are ``named``."""
+def chosen_columns(categorical_features: Any, names: Sequence[str]) -> set[int]:
+    """Return the positions of the columns that the user selects as categories."""
     given, n = categorical_features, len(names)
     if not is_explicit(given):
         return set()
     chosen = np.atleast_1d(np.asarray(given))
-    mask = chosen.dtype == bool and np.shape(given) == (n,)
-    expected = f"'from_dtype', names or indices of columns, a mask of {n} truth values, or None"
-    fine = chosen.ndim == 1 and (mask or all(isinstance(c, str) or is_integer(c) for c in chosen.tolist()))
-    check_option("categorical_features", given, fine, expected)
-    if mask:
+    if chosen.dtype == bool and np.shape(given) == (n,):
         return set(np.flatnonzero(chosen).tolist())
+    fine = chosen.ndim == 1 and all(isinstance(c, str) or is_integer(c) for c in chosen.tolist())
+    expected = f"'from_dtype', names or indices of columns, a mask of {n} truth values, or None"
+    check_option("categorical_features", given, fine, expected)
     places: dict[Any, int] = {i - k: i for i in range(n) for k in (0, n)}
-    places |= {name: i for i, name in enumerate(names) if named}
-    if unknown := [each for each in chosen.tolist() if each not in places]:
-        known = f"the columns {', '.join(map(repr, names))}" if named else f"{n} columns without names"
-        raise ValueError(
-            f"categorical_features has {unknown[0]!r}, and X has {known}: give one of its columns."
-        )
+    places |= {name: i for i, name in enumerate(names)}
+    fine = all(each in places for each in chosen.tolist())
+    check_option("categorical_features", given, fine, f"columns of X, which has {named(names, 12)}")
     return {places[each] for each in chosen.tolist()}
 
 
-def kinds_of(columns: Sequence[Values], categorical_features: Any, *, named: bool) -> list[str]:
-    """Return "number", "date", "duration" or "category" for each column; ``named`` if users know their names."""
-    chosen = chosen_columns(categorical_features, [column.name for column in columns], named=named)
+def kinds_of(columns: Sequence[Values], categorical_features: Any) -> list[str]:
+    """Return "number", "date", "duration" or "category" for each column; raise if a column cannot be used."""
+    chosen = chosen_columns(categorical_features, [column.name for column in columns])
     categories = categorical_features is not None
-    return [
-        kind_at_fit(column, chosen=i in chosen, categories=categories) for i, column in enumerate(columns)
-    ]
+    return ["category" if i in chosen else _kind(column, categories) for i, column in enumerate(columns)]
 
 
-def kind_at_fit(column: Values, *, chosen: bool, categories: bool) -> str:
-    """Return "number", "date", "duration" or "category"; raise if the column cannot be used.
-
-    ``chosen`` says whether the user named the column as a category, and ``categories`` whether text may be one.
-    """
-    kind = "category" if chosen else column.kind
+def _kind(column: Values, categories: bool) -> str:
+    """Return the kind of a column that was not chosen as a category; ``categories`` says whether text may be one."""
+    kind = column.kind
     if kind == "other":
         types = sorted({type(value).__name__ for value in column.present})
         raise ColumnTypeError(
@@ -138,50 +125,36 @@ def kind_at_fit(column: Values, *, chosen: bool, categories: bool) -> str:
             "string, a number, a truth value or a date, of one kind in all rows",
             "other",
         )
-    if not categories and kind in ("truth", "category"):
-        kind = "text"
-    if kind == "text":
+    if kind == "text" or (not categories and kind in ("truth", "category")):
         kind = _kind_of_text(column.name, column.present)
         if kind == "category" and not categories:
             raise ColumnError(column.name, f"has text (its type is {column.type})", "text")
     return "category" if kind == "truth" else kind
 
 
-def telling(values: Iterable[Any]) -> str:
-    """Return a text that is not a plain number, if possible one whose mark does not stand before three digits."""
-    texts = [text for text in map(str, values) if not PLAIN.fullmatch(text)]
-    return min(texts, key=lambda text: GROUPED.search(text) is not None, default="")
+def odd_text(values: Iterable[Any]) -> str:
+    """Return the beginning of a text that is not a plain number."""
+    return next((text[:40] for text in map(str, values) if not PLAIN.fullmatch(text)), "")
 
 
 def _kind_of_text(name: str, values: list[Any]) -> str:
     """Return whether texts are numbers or categories; raise for numbers in another notation, dates and identifiers."""
     texts = sorted({str(value) for value in values})
-
-    def share(pattern: re.Pattern[str]) -> float:
-        return float(np.mean([pattern.fullmatch(text) is not None for text in texts]))
-
-    if not texts or share(PLAIN) == 1.0 or {type(value) for value in values} <= {bool}:
+    if all(map(PLAIN.fullmatch, texts)) or {type(value) for value in values} <= {bool}:
         return "number"
-    example = telling(texts)
-    like, many = share(NUMBER_LIKE), len(texts) > FEW_LEVELS
+    many = len(texts) > FEW_LEVELS
     varied = many or len(texts) > 0.5 * len(values)
-    if like == 1.0 or (varied and like >= MOSTLY and share(CODE) == 0.0):
-        if like < 1.0:
-            other = next(text for text in texts if not NUMBER_LIKE.fullmatch(text))
-            raise ColumnError(name, "has texts among its numbers", "texts", other)
-        raise ColumnError(name, "has numbers as text", "signs" if share(SIGN) else "numbers", example)
-    for what, pattern in (("dates", DATE), ("times", TIME)):
-        if (found := share(pattern)) == 1.0:
-            raise ColumnError(name, f"has {what} as text", what, example)
-        if varied and found >= MOSTLY:
-            other = next(text for text in texts if not pattern.fullmatch(text))
-            raise ColumnError(name, f"has texts among its {what}", what, other)
     units = {match and (match[1], match[2]) for match in map(WITH_UNIT.fullmatch, texts)}
-    if many and len(units) == 1 and units.isdisjoint({None, ("", "")}):
-        raise ColumnError(name, "has numbers as text", "signs", example)
+    with_unit = many and len(units) == 1 and units.isdisjoint({None, ("", "")})
+    for what, pattern in (("numbers", WITH_UNIT if with_unit else NUMBER), ("dates", DATE), ("times", TIME)):
+        others = [text for text in texts if not pattern.fullmatch(text)]
+        if not others:
+            raise ColumnError(name, f"has {what} as text, such as {odd_text(texts)!r}", what)
+        if varied and len(others) <= STRAY * len(texts) and not any(map(CODE.fullmatch, texts)):
+            raise ColumnError(name, f"has texts among its {what}, such as {others[0][:40]!r}", "texts")
     if many and len(texts) >= DISTINCT * len(values):
-        what = f"has {len(texts)} different texts in {len(values)} rows, such as {example[:40]!r}"
-        raise ColumnError(name, f"{what}, and is likely to be an identifier", "identifier")
+        found = f"has {len(texts)} different texts in {len(values)} rows, such as {texts[0][:40]!r}"
+        raise ColumnError(name, f"{found}, and is likely to be an identifier", "identifier")
     return "category"
 
 
@@ -191,24 +164,23 @@ def check_levels(name: str, n_levels: int) -> None:
         raise ColumnError(name, f"has {n_levels} levels, and at most {MOST_LEVELS} are possible", "levels")
 
 
-def warn_of_doubts(names: Sequence[str], columns: Sequence[Array]) -> None:
+def warn_of_doubts(columns: Mapping[str, Array]) -> None:
     """Warn about columns of numbers that are likely to be identifiers, or to have a value that marks missing ones."""
-    for name in [name for name, values in zip(names, columns, strict=True) if _counts_rows(values)]:
-        warnings.warn(
-            f"Column {name!r} of X numbers the rows, and is likely to be an identifier, which does not help to predict "
-            "other rows: drop it.",
-            TableWarning,
-            stacklevel=5,
+    doubts = [
+        f"Column {name!r} of X numbers the rows, and is likely to be an identifier, which does not help to predict "
+        "other rows: drop it."
+        for name, values in columns.items()
+        if _counts_rows(values)
+    ]
+    if marks := [
+        f"{mark:g} in column {name!r}" for name, values in columns.items() for mark in _marks(values)
+    ]:
+        doubts.append(
+            f"X has frequent values far from all others, which may stand for missing values: {', '.join(marks)}; if "
+            "they do, replace them by NaN."
         )
-    marks = [(name, mark) for name, values in zip(names, columns, strict=True) for mark in _marks(values)]
-    if marks:
-        each = ", ".join(f"{mark:g} in column {name!r}" for name, mark in marks)
-        warnings.warn(
-            f"X has frequent values far from all others, which may stand for missing values: {each}; if they do, "
-            "replace them by NaN, which is an empty cell in a file.",
-            TableWarning,
-            stacklevel=5,
-        )
+    for doubt in doubts:
+        warnings.warn(doubt, TableWarning, stacklevel=5)
 
 
 def _counts_rows(values: Array) -> bool:

@@ -14,8 +14,16 @@ from typing import Any
 import numpy as np
 
 from gpclass.core.protocols import Array
+from gpclass.core.text import named
 from gpclass.validation import is_missing
 
+# What to give instead of a table that has another form.
+FORMS = {
+    "structured array": "pandas.DataFrame(X)",
+    "dictionary": "pandas.DataFrame(X), or pandas.DataFrame([X]) for one row",
+    "LazyFrame": "X.collect()",
+    "Series": "X.to_frame() for a column, or X.to_frame().T for a row",
+}
 # Kinds of NumPy's types. Columns of objects have the kind of their values.
 KINDS = {"b": "truth", "M": "date", "m": "duration"}
 KINDS |= dict.fromkeys("fiu", "number") | dict.fromkeys("TU", "text")
@@ -28,7 +36,6 @@ TYPES: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("number", NUMBERS),
     ("text", (str, *NUMBERS)),
 )
-SHOWN = 5  # names of columns in an error
 CATEGORIES = ("categ", "enum", "dictionary")  # beginnings of the names of categorical types
 
 
@@ -46,38 +53,29 @@ def as_table(X: Any) -> Any:
 
     Masked values of an array of numbers are missing. Columns of the same name are refused.
     """
-    if isinstance(X, np.ndarray):
-        if X.dtype.names:
-            raise ValueError(
-                "X is a structured array, expected a table or a matrix: give pandas.DataFrame(X)."
-            )
-        masked = isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf"
-        return np.ma.filled(X.astype(float), np.nan) if masked else X
-    if type(X).__name__ == "LazyFrame":
-        raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
-    if type(X).__name__ == "RecordBatch":  # of Arrow: scikit-learn finds the names of a table only
-        X = X.schema.empty_table().from_batches([X])
-    if is_frame(X):
-        if not (names := names_of(X)):
-            raise ValueError("X has no columns, expected at least one.")
-        if twice := [name for name in names if names.count(name) > 1]:
-            raise ValueError(f"X has several columns called {twice[0]!r}: give them different names.")
-        return X
-    if type(X) is dict or (isinstance(X, list | tuple) and any(type(row) is dict for row in X)):
+    form = type(X).__name__
+    if form == "dict" or (isinstance(X, list | tuple) and any(type(row) is dict for row in X)):
+        form = "dictionary"
+    elif isinstance(X, np.ndarray) and X.dtype.names:
+        form = "structured array"
+    if form in FORMS:
         raise ValueError(
-            "X has dictionaries, expected a table or an array: give pandas.DataFrame(X), or pandas.DataFrame([X]) for "
-            "one row."
-        )
-    if len(getattr(X, "shape", (0, 0))) == 1 and hasattr(X, "to_frame"):
-        raise ValueError(
-            "Expected a 2-dimensional container, but X is one column or row (a Series): give X.to_frame() "
-            "for a column, or X.to_frame().T for a row."
+            f"X is a {form}, expected a 2-dimensional container, a table or an array: give {FORMS[form]}."
         )
     if isinstance(X, str) or not any(hasattr(X, name) for name in ("__getitem__", "__array__", "shape")):
         raise ValueError(
-            f"X has the type {type(X).__name__}, expected a table or a matrix: read a file first, for example with "
+            f"X has the type {form}, expected a table or a matrix: read a file first, for example with "
             "pandas.read_parquet, and give an iterator as list(X)."
         )
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf":
+        return np.ma.filled(X.astype(float), np.nan)
+    if form == "RecordBatch":  # of Arrow: scikit-learn finds the names of a table only
+        X = X.schema.empty_table().from_batches([X])
+    names = names_of(X) if is_frame(X) else []
+    if is_frame(X) and not names:
+        raise ValueError("X has no columns, expected at least one.")
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"X has several columns called {twice[0]!r}: give them different names.")
     if not isinstance(X, list | tuple):
         return X
     try:
@@ -102,16 +100,12 @@ def check_names(X: Any, expected: Any) -> None:
     given = names_of(X) if is_frame(X) and expected is not None else []
     if not given or given == list(expected) or not all(isinstance(name, str) for name in given):
         return
-    missing, new = ([repr(n) for n in a if n not in b] for a, b in ((expected, given), (given, expected)))
-    differences = [
-        f"{verb} {', '.join(n[:SHOWN] + ['...'] * (len(n) > SHOWN))}"
-        for verb, n in (("lacks", missing), ("also has", new))
-        if n
-    ]
-    found = " and ".join(differences) or f"has them in another order, from {given[0]!r} to {given[-1]!r}"
+    missing, new = ([n for n in a if n not in b] for a, b in ((expected, given), (given, expected)))
+    found = [f"lacks {named(missing)}"] * bool(missing) + [f"also has {named(new)}"] * bool(new)
+    found = found or [f"has them in another order, from {given[0]!r} to {given[-1]!r}"]
     remedy = "add what is missing" if missing else "give X[list(model.feature_names_in_)]"
     raise ValueError(
-        f"The feature names should match those that were passed during fit, but X {found}: {remedy}."
+        f"The feature names should match those that were passed during fit, but X {' and '.join(found)}: {remedy}."
     )
 
 

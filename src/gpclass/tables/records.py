@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from gpclass.core.protocols import Array
 from gpclass.core.registry import stored
-from gpclass.tables.kinds import ColumnError, telling
+from gpclass.tables.kinds import ColumnError, odd_text
 from gpclass.tables.reading import Values
 from gpclass.validation import Where, is_missing
 
@@ -65,17 +66,17 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Number of coded columns if the column is not constant."""
+        """Number of coded columns, 0 if the column is constant."""
+        if not self.positions:
+            return 0
         return 1 + (self.scale is not None) if self.is_numeric else len(self.levels)
 
     @property
     def coded_names(self) -> list[str]:
         """Names of the coded columns."""
-        if not self.positions:
-            return []
-        if self.is_numeric:
-            return [self.name, f"{self.name}=missing"][: self.width]
-        return [f"{self.name}={'missing' if level is None else level}" for level in self.levels]
+        marks = ["missing" if level is None else level for level in self.levels]
+        names = [self.name] * self.is_numeric + [f"{self.name}={mark}" for mark in marks or ["missing"]]
+        return names[: self.width]
 
     def code(self, column: Values, out: Array) -> int:
         """Write the code of a column into an array of zeros, and return the number of values that are new."""
@@ -101,7 +102,7 @@ class Column:
         texts = isinstance(self.name, str) and all(
             isinstance(v, str | int | float | None) for v in self.levels
         )
-        counted = not self.positions or len(self.positions) == self.width
+        counted = len(self.positions) == self.width
         filled = self.fill is not None or not (self.is_numeric and self.positions)
         if not (texts and counted and filled and all(map(math.isfinite, numbers))):
             raise ValueError(f"the coding of column {self.name!r:.80} is damaged: save the model again.")
@@ -117,13 +118,8 @@ def _place(level: Any, known: Mapping[Any, int]) -> int:
         return known.get(level, -1)
     word = str(level).lower()
     others: list[Any] = [str(level), word, {"true": True, "false": False}.get(word, word)]
-    try:
-        number = float(level)
-        others += (
-            [number, str(int(number))] if number.is_integer() and not isinstance(level, bool) else [number]
-        )
-    except ValueError:
-        pass
+    with suppress(ValueError):
+        others += [float(level), f"{float(level):.17g}"]
     return next((known[other] for other in others if other in known), -1)
 
 
@@ -135,8 +131,8 @@ def finite_numbers(column: Values, kind: str, where: Where = "row {}".format) ->
     try:
         values = column.numbers(kind)
     except (TypeError, ValueError):
-        what = f"has texts where the training rows have {kind}s"
-        raise ColumnError(column.name, what, "conversion", telling(column.present)) from None
+        what = f"has texts where the training rows have {kind}s, such as {odd_text(column.present)!r}"
+        raise ColumnError(column.name, what, "conversion") from None
     infinite = np.isinf(values)
     if infinite.any():
         place = f"{where(int(np.argmax(infinite)))}, column {column.name!r}"
