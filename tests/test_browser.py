@@ -205,8 +205,8 @@ def test_two_visitors_do_not_disturb_each_other(chrome, place):
         two.click("proba", 43.0, 0.5)
     assert len(one.points()) == 60
     assert len(two.points()) == n + 1
-    assert one.value("classes") == "3"
-    assert two.value("classes") == "2"
+    assert one.value("n_classes") == "3"
+    assert two.value("n_classes") == "2"
     for each in (one, two):
         assert each.complaints == []
         each.close()

@@ -18,7 +18,7 @@ from gpclass.kernels import RBF, ConstantKernel
 def test_the_surface_is_the_evidence_at_each_point():
     state = line()
     (found,) = (each for each in steps.surface(state) if each is not None)
-    first, second, evidence = found
+    (first, second), evidence = found.sides, found.evidence
     i, j = 2, 4
     kernel = ConstantKernel(np.exp(first[j])) * RBF(np.exp(second[i]))
     clf = GaussianProcessClassifier(kernel, inference="vi", optimizer=None).fit(

@@ -45,7 +45,7 @@ class Picture:
     proba: Array  # (*grid, n_classes)
     margin: Array  # (*grid, n_classes): positive for the decision, zero on its boundaries
     latent: Any = None  # mean, low and high of the curves of a line, each (n, n_curves)
-    interval: tuple[Array, Array] | None = None  # credible interval of the second of two classes
+    interval: Any = (None, None)  # credible interval of the second of two classes, if it is fast
     draws: Any = ()  # sampled functions, for one column and two classes
     deviation: Any = None  # standard deviation of f, for two columns
     undecided: Any = None  # whether the band of f contains more than one decision, over the grid
@@ -198,29 +198,27 @@ def all_proba(state: PageState, clf: Any, X: Array) -> Array:
 def draw_picture(state: PageState) -> Picture:
     """Return the predictions of the classifier of a state over the view."""
     clf, notes = fit(state)
-    n = LINE if state.points.n_columns == 1 else COARSE if state.method in SAMPLING else PLANE
-    sides = [np.linspace(low, high, n) for low, high in state.points.view]
-    X = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
-    shape, rows = tuple(map(len, reversed(sides))), state.points.code(X)
-    proba = all_proba(state, clf, X).reshape(*shape, -1)
-    deviation = latent_deviation(clf, rows)
-    picture = Picture(state, clf, notes, sides, proba, decision_margins(proba))
-    picture = replace(
-        picture,
-        deviation=deviation.reshape(shape),
-        undecided=undecided(clf, rows).reshape(shape),
-        place=most_informative(state, clf, X, proba.reshape(len(X), -1), deviation),
-    )
+    points, sampled = state.points, state.method in SAMPLING
+    n = LINE if points.n_columns == 1 else COARSE if sampled else PLANE
+    sides = [np.linspace(low, high, n) for low, high in points.view]
+    X = np.stack(np.meshgrid(*sides), axis=-1)
+    shape, rows = X.shape[:-1], points.code(X.reshape(-1, len(sides)))
+    proba = all_proba(state, clf, X.reshape(-1, len(sides))).reshape(*shape, -1)
+    deviation = latent_deviation(clf, rows).reshape(shape)
+    found: dict[str, Any] = {"deviation": deviation, "undecided": undecided(clf, rows).reshape(shape)}
+    found["place"] = most_informative(state, clf, X, (1.0 - (proba**2).sum(axis=-1)) * deviation**2)
     if len(sides) == 2:
-        first, X = np.cumsum([0, *state.points.widths]), state.points.code(state.points.X)
-        numbers = np.flatnonzero(state.points.widths == 1)
-        effects = [(state.points.names[j], clf.effect(X, int(first[j]), "latent", LEVEL)) for j in numbers]
-        return replace(picture, effects=effects)
-    picture = replace(picture, latent=latent_band(clf, rows, LEVEL))
-    if len(clf.classes_) > 2 or not model_of(clf).problem.is_of_labels:  # intervals would be slow
-        return picture
-    draws = clf.sample_latent(rows, N_DRAWS, random_state=0).T if picture.evidence is None else ()
-    return replace(picture, interval=clf.predict_interval(rows, LEVEL), draws=draws)
+        numbers, first = np.flatnonzero(points.widths == 1), np.cumsum([0, *points.widths])
+        inputs = points.code(points.X)
+        found["effects"] = [
+            (points.names[j], clf.effect(inputs, int(first[j]), "latent", LEVEL)) for j in numbers
+        ]
+    else:
+        found["latent"] = latent_band(clf, rows, LEVEL)
+        if len(clf.classes_) == 2 and model_of(clf).problem.is_of_labels:  # others would be slow
+            found["interval"] = clf.predict_interval(rows, LEVEL)
+            found["draws"] = clf.sample_latent(rows, N_DRAWS, random_state=0).T if sampled else ()
+    return Picture(state, clf, notes, sides, proba, decision_margins(proba), **found)
 
 
 def undecided(clf: Any, rows: Array) -> Array:
@@ -244,17 +242,15 @@ def undecided(clf: Any, rows: Array) -> Array:
     return np.asarray(close.any(axis=1))
 
 
-def most_informative(state: PageState, clf: Any, X: Array, proba: Array, deviation: Array) -> Any:
+def most_informative(state: PageState, clf: Any, X: Array, variance: Array) -> Any:
     """Return the place within the view whose label is most informative about f, and its information in nats.
 
-    Of some places inside the grid those are tried whose labels vary most with f: p (1 - p) var[f], to which the
-    information is proportional where the variance is small.
+    Of some places inside the grid X those are tried where the ``variance`` of labels times that of f is largest, to
+    which the information is proportional where it is small.
     """
-    sides = [np.unique(x) for x in X.T]
-    steps = [max(1, len(side) // N_SIDE[len(sides) - 1]) for side in sides]
-    sides = [side[max(1, step // 2) : -1 : step] for side, step in zip(sides, steps, strict=True)]
-    inner = np.all([np.isin(x, side) for x, side in zip(X.T, sides, strict=True)], axis=0)
-    rank = inner * (1.0 - (proba**2).sum(axis=1)) * deviation**2
-    tried = X[np.argsort(-rank, kind="stable")[: min(N_PLACES, inner.sum())]]
+    step = max(1, len(X) // N_SIDE[X.shape[-1] - 1])
+    inner = (slice(max(1, step // 2), -1, step),) * X.shape[-1]
+    order = np.argsort(-variance[inner], axis=None, kind="stable")
+    tried = X[inner].reshape(-1, X.shape[-1])[order[:N_PLACES]]
     gain = bald(clf, state.points.code(tried))
     return state.points.inside(tried[gain.argmax()]), float(gain.max())

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpclass.core.protocols import Array
 from gpclass.datasets import problems
 from gpclass.kernels import move, named_kernel
-from gpclass.plotting.base import hyperparameter_names, short_names
+from gpclass.plotting.base import hyperparameter_names
 
 MOST_CLASSES = 5
 TABLE = "your table"
@@ -20,7 +20,7 @@ SIDE = 12  # rows across the view, which determine the scales of kernels
 NEAR = 0.025  # distance from a marker, in widths of the figure, within which a click selects it
 HEIGHT = 5.0  # height of a figure of probabilities, in the same unit
 DEFAULT = "default"  # name of the kernel that the classifier chooses by the evidence
-PARTS = ("", " of the bias", " of the linear part")  # of that kernel
+PARTS = ("", " of the bias", " of the linear part")  # of that kernel, each with a variance
 DECADES = 3.0  # range of the sliders of that kernel on both sides of what was learned
 
 
@@ -180,37 +180,45 @@ def click(state: PageState, place: ArrayLike) -> PageState:
 
 def add_point(state: PageState, x: ArrayLike, code: int) -> PageState:
     """Return the state with a new point, which is selected."""
-    points = state.points
-    X, codes = np.concatenate([points.X, points.inside(x)[None]]), np.append(points.codes, code)
-    return replace(state, points=replace(points, X=X, codes=codes), selected=len(points))
+    X = np.concatenate([state.points.X, state.points.inside(x)[None]])
+    return _with_points(state, X, np.append(state.points.codes, code), selected=len(state.points))
 
 
 def move_point(state: PageState, i: int, x: ArrayLike) -> PageState:
     """Return the state with a point moved within the view and selected."""
     X = state.points.X.copy()
     X[i] = state.points.inside(x)
-    return replace(state, points=replace(state.points, X=X), selected=i)
+    return _with_points(state, X, state.points.codes, selected=i)
 
 
 def delete_point(state: PageState) -> PageState:
     """Return the state without the selected point, if there is one."""
-    return state if state.selected is None else _keep(state, np.arange(len(state.points)) != state.selected)
+    kept = np.arange(len(state.points)) != state.selected
+    return _with_points(state, state.points.X[kept], state.points.codes[kept])
 
 
-def _keep(state: PageState, kept: NDArray[np.bool_]) -> PageState:
-    points = replace(state.points, X=state.points.X[kept], codes=state.points.codes[kept])
-    return replace(state, points=points, selected=None)
+def _with_points(state: PageState, X: Array, codes: Any, **names: Any) -> PageState:
+    points = replace(state.points, X=X, codes=codes, labels=names.pop("labels", state.points.labels))
+    return replace(state, points=points, **{"selected": None, **names})
 
 
 def set_classes(state: PageState, n_classes: int) -> PageState:
     """Return the state with another number of classes; points of classes that no longer exist are deleted."""
     labels = (*state.points.labels, *map(str, range(state.n_classes, n_classes)))[:n_classes]
-    state = _keep(state, state.points.codes < n_classes)
-    points = replace(state.points, labels=labels)
-    return replace(state, points=points, drawn=min(state.drawn, n_classes - 1))
+    kept = state.points.codes < n_classes
+    X, codes, drawn = state.points.X[kept], state.points.codes[kept], min(state.drawn, n_classes - 1)
+    return _with_points(state, X, codes, labels=labels, drawn=drawn)
 
 
 # ------------------------------------------------------------------------------------- model
+
+
+def change(state: PageState, name: str, value: Any) -> PageState:
+    """Return the state with another value of a field, or another number of classes."""
+    if name == "n_classes":
+        return set_classes(state, int(value))
+    changed = replace(state, **{name: value})
+    return replace(changed, theta=(), chosen=None) if name == "family" else changed
 
 
 def dials(state: PageState) -> list[tuple[str, float, float]]:
@@ -218,14 +226,11 @@ def dials(state: PageState) -> list[tuple[str, float, float]]:
     kernel = _initial_kernel(state)
     if kernel is None:
         return []
-    names = short_names(hyperparameter_names(kernel))
-    if kernel is state.chosen:  # the smooth part, a bias, and perhaps a linear part
-        ends = [name.split("__")[-1].replace("_", " ") for name in hyperparameter_names(kernel)]
-        part = [ends[:k].count(end) * (1 if end.startswith("constant") else 2) for k, end in enumerate(ends)]
-        names = [end + PARTS[k] for end, k in zip(ends, part, strict=True)]
+    ends = [name.split("__")[-1].replace("_", " ") for name in hyperparameter_names(kernel)]
+    variances = [f"variance{PARTS[ends[:k].count(end)]}" for k, end in enumerate(ends)]
+    names = [end.replace("constant value", name) for end, name in zip(ends, variances, strict=True)]
     for i, column in enumerate(state.points.names):
         names = [name.replace(f"[{i}]", f" of {column}") for name in names]
-    names = [name.replace("constant value", "variance") for name in names]
     low, high = kernel.bounds.T
     if kernel is state.chosen:  # its bounds are twelve decades apart
         near, reach = np.array([kernel.theta, state.theta]), DECADES * np.log(10.0)

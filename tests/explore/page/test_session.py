@@ -114,7 +114,7 @@ def test_markup_in_a_table_is_shown_as_it_is():
     begun = from_table(X, ["<b>"] * 6 + ["ok"] * 6, ("<i>a</i>", "b"), "<script>alert(1)</script>.csv")
     page = Session(lambda work: work(), begun, worker=Inline)
     assert "<script>" not in page.layout["words"].text
-    assert page.layout["start"].value == "your table"
+    assert page.layout["origin"].value == "your table"
 
 
 def test_a_kernel_of_one_hyperparameter_has_no_surface(page):
@@ -190,7 +190,7 @@ def test_a_presentation_has_one_picture(page):
     page.layout["large"].active = True
     assert page.canvas.probas[0].fig.visible
     assert not page.canvas.latents[0].fig.visible
-    assert not page.canvas.lines[1].visible
+    assert not page.canvas.sides[1].visible
     assert page.canvas.probas[0].fig.title.text.startswith("vi, log evidence −")
 
 
@@ -217,9 +217,9 @@ def random_action(page, rng):
         "likelihood",
         "integration",
         "other",
-        "classes",
+        "n_classes",
     ]
-    selects += ["start"]
+    selects += ["origin"]
     kinds = {
         "click": 0.3,
         "drag": 0.2,

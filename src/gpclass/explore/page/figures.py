@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,9 @@ COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # with two classes only the second one is drawn
 INK = "#222222"
-HATCH = {
-    "hatch_pattern": "/",
-    "hatch_color": "#555555",
-    "hatch_alpha": 0.45,
-    "hatch_weight": 0.8,
-    "hatch_scale": 9.0,
-}
-UNDECIDED = {"fill_color": "#777777", "fill_alpha": 0.12, "line_color": None, **HATCH}
+HATCH = {"hatch_pattern": "/", "hatch_color": "#555555", "hatch_alpha": 0.45, "hatch_weight": 0.8}
+UNDECIDED = {"fill_color": "#777777", "fill_alpha": 0.12, "line_color": None, "hatch_scale": 9.0, **HATCH}
 IMAGE = ("image", "x", "y", "dw", "dh")  # column names of a data source for images
-CURVE = {"colour": COLOURS[1], "dash": "solid", "width": 2.5, "alpha": 1.0}
 
 
 class Panel:
@@ -44,10 +38,11 @@ class Panel:
         self.fig.outline_line_color = "#cccccc"
         self.fig.axis.axis_label_text_font_style = "normal"
 
-    def put(self, title: str = "", **data: Any) -> None:
-        """Draw these data under a title; sources that are not given are cleared."""
+    def put(self, title: str = "", kept: Sequence[str] = (), **data: Any) -> None:
+        """Draw these data under a title; sources that are neither given nor ``kept`` are cleared."""
         self.fig.title.text = title
-        for name, source in self.sources.items():
+        for name in self.sources.keys() - set(kept):
+            source = self.sources[name]
             source.data = data.get(name, {column: [] for column in source.data})
 
     def label(self, *axes: tuple[str, Any]) -> None:
@@ -85,45 +80,53 @@ class LineChart(Panel):
         from bokeh.models import Range1d
 
         sources = {
-            "bands": ("xs", "ys", "colour"), "curves": ("xs", "ys", *CURVE),
+            "bands": ("xs", "ys", "colour"), "curves": ("xs", "ys", "colour", "dash"), "draws": ("xs", "ys"),
             "strip": ("left", "right", "colour"), "boundaries": ("x",), "undecided": ("left", "right"),
         }  # fmt: skip
         super().__init__(sources, height, x_range, Range1d(*ends))
         fig, get = self.fig, self.sources
         fig.patches("xs", "ys", source=get["bands"], fill_color="colour", fill_alpha=0.17, line_color=None)
-        looks = {f"line_{name}": name for name in ("dash", "width", "alpha")}
-        fig.multi_line("xs", "ys", source=get["curves"], line_color="colour", **looks)
+        fig.multi_line("xs", "ys", source=get["draws"], line_color="#555555", line_alpha=0.35)
+        curve = {"line_color": "colour", "line_dash": "dash", "line_width": 2.5}
+        fig.multi_line("xs", "ys", source=get["curves"], **curve)
         fig.quad(left="left", right="right", bottom=0.0, top=1.0, source=get["undecided"], **UNDECIDED)
         box = {"left": "left", "right": "right", "bottom": -0.155, "top": -0.105}  # below the axis of p
         fig.quad(**box, source=get["strip"], fill_color="colour", line_color=None)
         fig.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
 
-    def show_functions(
-        self, title: str, x: Array, functions: Any, codes: list[int], more: Any = (), **data: Any
+    def show(
+        self, title: str, x: Array, codes: Sequence[int], middle: Array, low: Any, high: Any, **data: Any
     ) -> None:
-        """Draw latent functions (their means, low and high ends, (n, n_curves)) of these classes; set the range."""
-        mean, low, high = (np.reshape(each, (len(x), -1)).T for each in functions)
-        looks = [{"ys": f, "colour": COLOURS[c], "dash": DASHES[c]} for f, c in zip(mean, codes, strict=True)]
-        bands = [(a, b, COLOURS[c]) for a, b, c in zip(low, high, codes, strict=True)]
-        self.show(title, x, [*more, *looks], bands, **data)
-        edge = 0.05 * float(high.max() - low.min())
-        self.fig.y_range.update(start=float(low.min()) - edge, end=float(high.max()) + edge)
+        """Draw curves of these classes, (n, n_curves), and the bands around them; None for no bands.
 
-    def show(self, title: str, x: Array, curves: Any, bands: Any, **data: Any) -> None:
-        """Draw curves, each with its values and its changes to the style `CURVE`, and bands (low, high, colour)."""
-        styled = [CURVE | curve for curve in curves]
-        lines = {name: [curve[name] for curve in styled] for name in ("ys", *CURVE)}
-        around = [np.concatenate([low, high[::-1]]) for low, high, _ in bands]
-        areas = {"xs": [np.concatenate([x, x[::-1]])] * len(around), "ys": around}
-        areas["colour"] = [colour for *_, colour in bands]
-        self.put(title, curves={"xs": [x] * len(styled), **lines}, bands=areas, **data)
+        A single latent function of several ordered classes has the colour of the last one.
+        """
+        curves = middle.reshape(len(x), -1).T
+        codes = codes[-len(curves) :]
+        colours = [COLOURS[code] for code in codes]
+        lines = {"xs": [x] * len(curves), "ys": list(curves), "colour": colours}
+        lines["dash"] = [DASHES[code] for code in codes]
+        if low is not None:
+            around = np.concatenate([low, high[::-1]]).reshape(2 * len(x), -1).T
+            areas = {
+                "xs": [np.concatenate([x, x[::-1]])] * len(curves),
+                "ys": list(around),
+                "colour": colours,
+            }
+            data["bands"] = areas
+        self.put(title, curves=lines, **data)
+
+    def fit(self, *curves: Array) -> None:
+        """Set the vertical range to that of these values, with a margin."""
+        low, high = min(float(each.min()) for each in curves), max(float(each.max()) for each in curves)
+        self.fig.y_range.update(start=low - 0.05 * (high - low), end=high + 0.05 * (high - low))
 
 
 class Map(Panel):
     """A map of numbers (by a colour scale) or of colours, with lines and a star on top."""
 
     def __init__(self, height: int, x_range: Any, y_range: Any) -> None:
-        from bokeh.models import ColorBar, HoverTool, LinearColorMapper
+        from bokeh.models import ColorBar, LinearColorMapper
 
         lines = ("xs", "ys")
         sources = {"field": IMAGE, "colours": IMAGE, "lines": lines, "star": ("x", "y"), "undecided": lines}
@@ -132,7 +135,7 @@ class Map(Panel):
         fig.grid.visible = False
         self.scale = LinearColorMapper(palette="Cividis256", low=0.0, high=1.0)
         columns: dict[str, Any] = {**{name: name for name in IMAGE}, "level": "image"}
-        field = fig.image(source=get["field"], color_mapper=self.scale, **columns)
+        fig.image(source=get["field"], color_mapper=self.scale, **columns)
         fig.image_rgba(source=get["colours"], **columns)
         fig.multi_polygons("xs", "ys", source=get["undecided"], **UNDECIDED)
         fig.multi_line("xs", "ys", source=get["lines"], color="white", line_width=4.5, alpha=0.8)
@@ -142,7 +145,6 @@ class Map(Panel):
         small = {"major_label_text_font_size": "11px", "label_standoff": 5, "padding": 4}
         self.bar = ColorBar(color_mapper=self.scale, width=10, **small)
         fig.add_layout(self.bar, "right")
-        fig.add_tools(HoverTool(renderers=[field], tooltips=[("", "@image{0.000}")], attachment="horizontal"))
 
     def show(self, title: str, sides: list[Array], values: Array, scale: Any = None, **data: Any) -> None:
         """Draw numbers by a colour scale (a palette and its two ends), or class probabilities as mixed colours."""
