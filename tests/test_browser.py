@@ -112,7 +112,7 @@ def test_the_probabilities_of_the_scene_are_drawn(page, place):
     drawn = page.page.evaluate(
         """() => { const fig = Bokeh.documents[0].get_model_by_name("proba")
           const sources = fig.renderers.map((r) => r.data_source?.data ?? {})
-          return Array.from(sources.find((d) => d.dash?.length).ys[0]) }"""
+          return Array.from(sources.find((d) => d.line_dash?.length).ys[0]) }"""
     )
     np.testing.assert_allclose(drawn, scene(state).picture.proba[:, 1], rtol=1e-10)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,9 +62,8 @@ class Picture:
     @property
     def title(self) -> str:
         """The name of the method, with its evidence if there is one."""
-        return self.state.method + (
-            "" if self.evidence is None else f", log evidence {signed(self.evidence)}"
-        )
+        known = "" if self.evidence is None else f", log evidence {signed(self.evidence)}"
+        return self.state.method + known
 
     @property
     def curves(self) -> list[int]:
@@ -81,30 +81,28 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A state with a picture for each of its two methods; None if a method failed, with the reason in ``error``."""
+    """A state with the pictures of its one or two methods, up to the first that failed, and the reason in ``error``."""
 
     state: PageState
-    picture: Picture | None = None
-    other: Picture | None = None
+    pictures: Sequence[Picture] = ()
     error: str = ""
 
     @property
-    def pictures(self) -> list[Picture]:
-        """The pictures that are not None."""
-        return [each for each in (self.picture, self.other) if each is not None]
+    def picture(self) -> Picture | None:
+        """The picture of the first method, or None."""
+        return next(iter(self.pictures), None)
 
 
 def scene(state: PageState) -> Scene:
     """Return the scene of a state; a failure is reported in its ``error``."""
+    pictures: list[Picture] = []
     try:
         state = with_kernel(state)
-        found = Scene(state, draw_picture(state))
+        methods = filter(None, (state.method, state.other))
+        pictures.extend(draw_picture(replace(state, method=method)) for method in methods)
     except Exception as error:
-        return Scene(state, error=sentence(error))
-    if not state.other:
-        return found
-    other = scene(replace(state, method=state.other, other=""))
-    return replace(found, other=other.picture, error=other.error and f"{state.other}: {other.error}")
+        return Scene(state, pictures, f"{state.other}: " * len(pictures) + sentence(error))
+    return Scene(state, pictures)
 
 
 def sentence(error: BaseException) -> str:
@@ -128,12 +126,10 @@ def with_kernel(state: PageState) -> PageState:
     points = state.points
     if state.family != DEFAULT or state.chosen is not None or len(points.present) < 2:
         return state
-    method = "vi" if state.method in SAMPLING else state.method
+    clf = classifier(replace(state, method="vi") if state.method in SAMPLING else state)
     categories = np.flatnonzero(points.widths > 1).tolist() or None
-    clf = GaussianProcessClassifier(
-        likelihood=state.likelihood, inference=method, categorical_features=categories, random_state=0
-    )
-    kernel = clf.fit(points.X, points.codes).kernel_
+    learned = clf.set_params(optimizer="fmin_l_bfgs_b", categorical_features=categories)
+    kernel = learned.fit(points.X, points.codes).kernel_
     return replace(state, chosen=kernel, theta=tuple(kernel.theta.tolist()))
 
 

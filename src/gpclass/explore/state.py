@@ -21,6 +21,8 @@ NEAR = 0.025  # distance from a marker, in widths of the figure, within which a 
 HEIGHT = 5.0  # height of a figure of probabilities, in the same unit
 DEFAULT = "default"  # name of the kernel that the classifier chooses by the evidence
 PARTS = ("", " of the bias", " of the linear part")  # of that kernel, each with a variance
+DIALS = [f"dial{k}" for k in range(7)]  # names of hyperparameters; no kernel here has more than seven
+LN10 = float(np.log(10.0))
 DECADES = 3.0  # range of the sliders of that kernel on both sides of what was learned
 
 
@@ -173,15 +175,12 @@ def nearest(points: Points, place: Any) -> int | None:
 
 
 def click(state: PageState, place: ArrayLike) -> PageState:
-    """Return the state with the point at a position of the figure selected, or a new point of the current class."""
-    i = nearest(state.points, place)
-    return add_point(state, place, state.drawn) if i is None else replace(state, selected=i)
-
-
-def add_point(state: PageState, x: ArrayLike, code: int) -> PageState:
-    """Return the state with a new point, which is selected."""
-    X = np.concatenate([state.points.X, state.points.inside(x)[None]])
-    return _with_points(state, X, np.append(state.points.codes, code), selected=len(state.points))
+    """Return the state with the point at a position of the figure selected, or with a new point of the class chosen."""
+    points, i = state.points, nearest(state.points, place)
+    if i is not None:
+        return replace(state, selected=i)
+    X, codes = np.concatenate([points.X, points.inside(place)[None]]), np.append(points.codes, state.drawn)
+    return _with_points(state, X, codes, selected=len(points))
 
 
 def move_point(state: PageState, i: int, x: ArrayLike) -> PageState:
@@ -197,26 +196,28 @@ def delete_point(state: PageState) -> PageState:
     return _with_points(state, state.points.X[kept], state.points.codes[kept])
 
 
-def _with_points(state: PageState, X: Array, codes: Any, **names: Any) -> PageState:
-    points = replace(state.points, X=X, codes=codes, labels=names.pop("labels", state.points.labels))
-    return replace(state, points=points, **{"selected": None, **names})
-
-
-def set_classes(state: PageState, n_classes: int) -> PageState:
-    """Return the state with another number of classes; points of classes that no longer exist are deleted."""
-    labels = (*state.points.labels, *map(str, range(state.n_classes, n_classes)))[:n_classes]
-    kept = state.points.codes < n_classes
-    X, codes, drawn = state.points.X[kept], state.points.codes[kept], min(state.drawn, n_classes - 1)
-    return _with_points(state, X, codes, labels=labels, drawn=drawn)
+def _with_points(state: PageState, X: Array, codes: Any, selected: int | None = None) -> PageState:
+    return replace(state, points=replace(state.points, X=X, codes=codes), selected=selected)
 
 
 # ------------------------------------------------------------------------------------- model
 
 
 def change(state: PageState, name: str, value: Any) -> PageState:
-    """Return the state with another value of a field, or another number of classes."""
+    """Return the state with another value of a field; points of classes that no longer exist are deleted.
+
+    The name may also be one of `DIALS`, for the decimal logarithm of a hyperparameter.
+    """
+    if name in DIALS:
+        theta = np.array(state.theta)
+        theta[DIALS.index(name)] = value * LN10
+        return set_theta(state, theta)
     if name == "n_classes":
-        return set_classes(state, int(value))
+        labels = (*state.points.labels, *map(str, range(state.n_classes, int(value))))[: int(value)]
+        kept = state.points.codes < len(labels)
+        state = _with_points(state, state.points.X[kept], state.points.codes[kept])
+        points, drawn = replace(state.points, labels=labels), min(state.drawn, len(labels) - 1)
+        return replace(state, points=points, drawn=drawn)
     changed = replace(state, **{name: value})
     return replace(changed, theta=(), chosen=None) if name == "family" else changed
 
@@ -233,7 +234,7 @@ def dials(state: PageState) -> list[tuple[str, float, float]]:
         names = [name.replace(f"[{i}]", f" of {column}") for name in names]
     low, high = kernel.bounds.T
     if kernel is state.chosen:  # its bounds are twelve decades apart
-        near, reach = np.array([kernel.theta, state.theta]), DECADES * np.log(10.0)
+        near, reach = np.array([kernel.theta, state.theta]), DECADES * LN10
         low, high = np.maximum(low, near.min(axis=0) - reach), np.minimum(high, near.max(axis=0) + reach)
     return list(zip(names, low.tolist(), high.tolist(), strict=True))
 

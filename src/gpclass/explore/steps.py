@@ -71,8 +71,9 @@ class Surface:
             and all(getattr(state, name) == getattr(self.state, name) for name in MAPPED)
         )
 
-    def note(self, evidence: float) -> str:
-        """Return how the evidence at a state compares with the highest one."""
+    def note(self, picture: Picture) -> str:
+        """Return how the evidence of a picture compares with the highest one."""
+        evidence = float(picture.clf.log_marginal_likelihood_value_)
         words = f"Highest value shown: {signed(self.top)}. At the star: {signed(evidence)}."
         if self.top <= evidence + VISIBLE_NATS:
             return words

@@ -16,9 +16,8 @@ from gpclass.core.progress import reporter
 from gpclass.explore import scene, steps
 from gpclass.explore import state as actions
 from gpclass.explore.jobs import Worker
-from gpclass.explore.page.layout import DIALS
 from gpclass.explore.page.session import Session
-from gpclass.explore.state import delete_point, from_table
+from gpclass.explore.state import DIALS, delete_point, from_table
 from gpclass.learning import prediction
 
 

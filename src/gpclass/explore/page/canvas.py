@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from gpclass.explore.page import figures
-from gpclass.explore.page.figures import COLOURS, MARKERS, LineChart, Map
+from gpclass.explore.page.figures import COLOURS, CURVES, INK, MAP, MARKERS, POINTS, Panel
 from gpclass.explore.scene import Picture, Scene
 from gpclass.explore.state import PageState
 
@@ -26,16 +26,17 @@ class Canvas:
         from bokeh.layouts import column, row
         from bokeh.models import ColumnDataSource, Range1d
 
-        names = ("x", "y", "marker", "colour", "ring")
-        self.points = ColumnDataSource({name: [] for name in names}, name="points-data")
-        self.shares = ColumnDataSource({"x": [], "y": [], "size": [], "colour": []}, name="shares-data")
-        self.ranges = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
-        self.latents = [LineChart(180, self.ranges[0], (-1.0, 1.0)) for _ in range(2)]
-        self.probas = [LineChart(220, self.ranges[0], (-0.19, 1.09)) for _ in range(2)]
-        self.maps = [Map(280, *self.ranges) for _ in range(2)]
-        self.panels = [*self.latents, *self.probas, *self.maps]
-        for panel in self.panels[2:]:
-            panel.draw_points(self.points, self.shares)
+        shared = {
+            "points": ColumnDataSource(
+                {"x": [], "y": [], "marker": [], "fill_color": []}, name="points-data"
+            ),
+            "rings": ColumnDataSource({"x": [], "y": [], "size": [], "line_color": []}, name="shares-data"),
+        }
+        self.points, self.shares = shared.values()
+        self.ranges = x, y = Range1d(0.0, 1.0), Range1d(0.0, 1.0)
+        self.latents = [Panel(CURVES, 180, x, Range1d(-1.0, 1.0)) for _ in range(2)]
+        self.probas = [Panel(CURVES + POINTS, 220, x, Range1d(-0.19, 1.09), **shared) for _ in range(2)]
+        self.maps = [Panel(MAP + POINTS, 280, x, y, **shared) for _ in range(2)]
         for graph in self.probas:
             graph.fig.yaxis.ticker = [0.0, 0.25, 0.5, 0.75, 1.0]
         self.latents[0].fig.name, self.probas[0].fig.name, self.maps[0].fig.name = "latent", "proba", "plane"
@@ -51,26 +52,30 @@ class Canvas:
                 on_latent = event.model in [graph.fig for graph in self.latents]
                 on_event(event.event_name, (event.x, np.nan if on_latent else event.y))
 
-        for panel in self.panels:
+        for panel in (*self.latents, *self.probas, *self.maps):
             for kind in EVENTS:
                 panel.fig.on_event(kind, tell)
 
     def show_points(self, state: PageState) -> None:
         """Draw the points; this needs no model."""
         points, (x, y) = state.points, state.points.markers.T
-        ring = np.where(np.arange(len(points)) == state.selected, 20.0, 0.0)
         markers, colours = ([names[c] for c in points.codes] for names in (MARKERS, COLOURS))
-        self.points.data = {"x": x, "y": y, "marker": markers, "colour": colours, "ring": ring}
+        self.points.data = {"x": x, "y": y, "marker": markers, "fill_color": colours}
         for axis, ends in zip(self.ranges, points.view.tolist(), strict=False):
             axis.update(start=ends[0], end=ends[1])
+        self.show_shares(state)
 
-    def show_shares(self, state: PageState, rows: list[int], shares: list[float]) -> None:
-        """Draw a ring around each of these points, whose area is its share, in the colour of the class it supports."""
-        x, y = state.points.markers[rows].T
-        size = RING * np.sqrt(np.abs(shares) / max(np.abs(shares).sum(), 1e-300)) if shares else []
+    def show_shares(self, state: PageState, rows: Sequence[int] = (), shares: Sequence[float] = ()) -> None:
+        """Draw a ring around the selected point, and one around each of these points.
+
+        The area of the latter is the share of the point, in the colour of the class that it supports.
+        """
+        chosen = [] if state.selected is None else [state.selected]
+        x, y = state.points.markers[[*chosen, *rows]].T
+        size = RING * np.sqrt(np.abs(shares) / max(np.abs(shares).sum(), 1e-300))
         first, *_, last = state.points.present or [0, 0]
-        colours = [COLOURS[last if share > 0.0 else first] for share in shares]
-        self.shares.data = {"x": x, "y": y, "size": size, "colour": colours}
+        colours = [INK] * len(chosen) + [COLOURS[last if share > 0.0 else first] for share in shares]
+        self.shares.data = {"x": x, "y": y, "size": [*[20.0] * len(chosen), *size], "line_color": colours}
 
     def show(self, scene: Scene) -> None:
         """Draw the predictions of the methods of a state; erase what cannot be drawn."""
@@ -79,7 +84,7 @@ class Canvas:
         self.root.stylesheets = [WRAP.format(PHONE if alone else 2 * PHONE)]
         self.sides[1].visible = not (large or (line and alone))
         axes = list(zip(points.names, points.levels, strict=False))
-        for group, picture in zip(self.groups, (scene.picture, scene.other), strict=True):
+        for group, picture in zip(self.groups, (*scene.pictures, None, None), strict=False):
             for panel, visible in zip(group, (line and not large, line, not line), strict=True):
                 panel.enlarge(large)
                 panel.fig.visible = visible
@@ -99,24 +104,26 @@ class Canvas:
         elif alone and scene.picture is not None:
             scale = ("Cividis256", 0.0, float(scene.picture.deviation.max()))
             over = scene.picture.deviation, scale
-            self.maps[1].show("standard deviation of f", scene.picture.sides, *over, **_marks(scene.picture))
+            self.maps[1].show_map(
+                "standard deviation of f", scene.picture.sides, *over, **_marks(scene.picture)
+            )
 
 
-def _show_line(latent: LineChart, proba: LineChart, picture: Picture) -> None:
+def _show_line(latent: Panel, proba: Panel, picture: Picture) -> None:
     """Draw the latent functions and the probabilities of one column."""
     x, codes, labels = picture.sides[0], picture.curves, picture.state.points.labels
     draws = {"xs": [x] * len(picture.draws), "ys": list(picture.draws)}
-    latent.show(picture.title, x, codes, *picture.latent, draws=draws)
+    latent.show_curves(picture.title, x, codes, *picture.latent, draws=draws)
     places, decided = picture.boundaries()
     edges = np.array([x[0], *places, x[-1]])
     marks = {
-        "strip": {"left": edges[:-1], "right": edges[1:], "colour": [COLOURS[code] for code in decided]},
+        "strip": {"left": edges[:-1], "right": edges[1:], "color": [COLOURS[code] for code in decided]},
         "boundaries": {"x": places},
         "place": {"x": picture.place[0], "y": [0.5]},
         "undecided": figures.runs(x, picture.undecided),
     }
     title = picture.title if picture.state.large else ""
-    proba.show(title, x, codes, picture.proba[:, codes], *picture.interval, **marks)
+    proba.show_curves(title, x, codes, picture.proba[:, codes], *picture.interval, **marks)
     of = f" of class {labels[codes[0]]}" if len(codes) == 1 else ""
     proba.fig.yaxis.axis_label = f"probability{of}"
 
@@ -128,7 +135,7 @@ def _marks(picture: Picture) -> dict[str, Any]:
     return {"lines": lines, "undecided": undecided, "place": {"x": [x], "y": [y]}}
 
 
-def _show_plane(panel: Map, picture: Picture) -> None:
+def _show_plane(panel: Panel, picture: Picture) -> None:
     """Draw the probability of the second class, or the mixed colours of several."""
     from bokeh.palettes import interp_palette
 
@@ -138,4 +145,4 @@ def _show_plane(panel: Map, picture: Picture) -> None:
         first, second = (COLOURS[code] for code in points.present)
         scale = interp_palette((first, "#ffffff", second), 255), 0.0, 1.0
         words, values = f"p(class {points.labels[codes[0]]})", values[..., codes[0]]
-    panel.show(f"{words}: {picture.title}", picture.sides, values, scale, **_marks(picture))
+    panel.show_map(f"{words}: {picture.title}", picture.sides, values, scale, **_marks(picture))

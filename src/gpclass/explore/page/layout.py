@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from gpclass.explore.page.figures import COLOURS, LineChart, Map
+from gpclass.explore.page.figures import COLOURS, CURVES, MAP, Panel
 from gpclass.explore.scene import Picture, refusal
-from gpclass.explore.state import DEFAULT, MOST_CLASSES, PageState, change, dials, start_names
+from gpclass.explore.state import DEFAULT, DIALS, LN10, MOST_CLASSES, PageState, change, dials, start_names
 from gpclass.explore.steps import Surface
 from gpclass.kernels import kernel_names
 from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
 
-LN10 = float(np.log(10.0))
 # Sliders and axes use decimal logarithms of the hyperparameters, and display the values themselves.
 SHOWN = "return Number(Math.pow(10, tick).toPrecision(3)).toString()"
 DEPTH = 12.0  # range of the colours of the evidence surface, in nats below the maximum
 SIGNS = ("●", "■", "▲", "◆", "▼")
-DIALS = [f"dial{k}" for k in range(7)]  # sliders of hyperparameters; no kernel here has more than seven
 WORDS = {  # of values whose names in Python do not say enough
     "": "none",
     DEFAULT: "chosen by the evidence",
@@ -40,17 +38,11 @@ CHOICES: dict[str, tuple[str, Sequence[Any]]] = {  # fields of the state: title 
     "integration": ("Uncertainty of f", ROUTES),
     "other": ("Compare with", ["", *sorted(INFERENCES)]),
 }
-FIELDS = dict.fromkeys(CHOICES, "value") | {"drawn": "active", "large": "active"}  # and attributes of widgets
+# Names that `change` takes, and the attributes of their widgets.
+FIELDS = dict.fromkeys([*CHOICES, *DIALS], "value") | {"drawn": "active", "large": "active"}
 GREYED = ("method", "likelihood", "other")  # selects with options that are not always possible, in their tags
-TEXTS = ("status", "words", "hint", "refused", "note", "why")
+TEXTS = ("status", "words", "refused", "note", "why")
 BUTTONS = {"delete": "Delete point", "learn": "Learn", "stop": "Stop", "check": "How wrong is it?"}
-GROUPS: dict[str, list[list[str]]] = {  # rows of widgets in each part of the page
-    "points": [["origin", "n_classes"], ["hint"], ["drawn"], ["delete"]],
-    "model": [["family"], *([name] for name in DIALS), ["learn", "stop"]],
-    "methods": [["method", "likelihood"], ["integration", "other"], ["refused"], ["check"]],
-    "evidence": [["landscape"], ["note"]],
-    "reasons": [["why"], ["effect0"], ["effect1"]],
-}
 
 
 class Layout:
@@ -62,9 +54,11 @@ class Layout:
         wide: dict[str, Any] = {"sizing_mode": "stretch_width", "margin": (3, 4, 3, 4)}
         shown = models.CustomJSTickFormatter(code=SHOWN)
         dial = {"start": -1.0, "end": 1.0, "value": 0.0, "step": 0.01, "format": shown, **wide}
-        self.landscape = Map(280, models.Range1d(-1.0, 1.0), models.Range1d(-1.0, 1.0))
+        self.landscape = Panel(MAP, 280, models.Range1d(-1.0, 1.0), models.Range1d(-1.0, 1.0))
         self.landscape.fig.axis.formatter = shown
-        self.effects = [LineChart(130, models.Range1d(0.0, 1.0), (-1.0, 1.0)) for _ in range(2)]
+        self.effects = [
+            Panel(CURVES, 130, models.Range1d(0.0, 1.0), models.Range1d(-1.0, 1.0)) for _ in range(2)
+        ]
         for chart in self.effects:
             chart.fig.yaxis.ticker.desired_num_ticks = 3
         button = ".bk-btn:nth-child({0}) {{ color: {1}; font-weight: 600; }} "
@@ -85,7 +79,6 @@ class Layout:
         for name, (_, values) in CHOICES.items():
             options = dict.fromkeys([origin, *values] if name == "origin" else map(str, values))
             self[name].options = [(value, WORDS.get(value, value)) for value in options]
-        self["hint"].text = "A click adds a point of class"
         self["learn"].button_type = "primary"
         # Functions of page.html.
         self.grey = models.CustomJS(args={"selects": [self[name] for name in GREYED]}, code="grey(selects)")
@@ -96,23 +89,13 @@ class Layout:
     def __getitem__(self, name: str) -> Any:
         return self.widgets[name]
 
-    def roots(self) -> list[Any]:
-        """Return the models that the page embeds."""
-        from bokeh.layouts import column, row
-
-        parts = [self["status"], self["words"], self["large"]]
-        for name, lines in GROUPS.items():
-            rows = [row(*map(self.__getitem__, line), sizing_mode="stretch_width") for line in lines]
-            parts.append(column(*rows, name=name, sizing_mode="stretch_width"))
-        return parts
-
     def show(self, state: PageState, path: Iterable[Any] = ()) -> None:
         """Show a state in the widgets, and hide those that do not apply; ``path`` has the thetas of learning."""
         signs = [f"{sign} {label}" for sign, label in zip(SIGNS, state.points.labels, strict=False)]
-        _set(self["drawn"], labels=signs)
-        for name, attribute in FIELDS.items():
-            value = getattr(state, name)
-            _set(self[name], **{attribute: value if attribute == "active" else str(value)})
+        _set(self["drawn"], labels=signs, active=state.drawn)
+        _set(self["large"], active=state.large)
+        for name in CHOICES:
+            _set(self[name], value=str(getattr(state, name)))
         named = dials(state)
         for name, (title, low, high), theta in zip(DIALS, named, state.theta, strict=False):
             _set(self[name], title=title, start=low / LN10, end=high / LN10, value=theta / LN10)
@@ -142,7 +125,7 @@ class Layout:
         below = np.where(known, surface.evidence - surface.top, -1e6)
         scale = ("Cividis256", min(-0.1, max(-DEPTH, float(below[known].min()))), 0.0)
         sides = [side / LN10 for side in surface.sides]
-        self.landscape.show("log evidence below its maximum", sides, below, scale, kept=("lines", "star"))
+        self.landscape.show_map("log evidence below its maximum", sides, below, scale, kept=("lines", "star"))
         for axis, side in zip((self.landscape.fig.x_range, self.landscape.fig.y_range), sides, strict=True):
             axis.update(start=float(side[0]), end=float(side[-1]))
 
@@ -157,7 +140,7 @@ class Layout:
         found, codes = ([], []) if picture is None else (picture.effects, picture.curves)
         for chart, (name, effect) in zip(self.effects, found, strict=False):
             band = effect.mean, effect.low, effect.high
-            chart.show(f"effect of {name} on f", effect.grid, codes, *band, kept=("boundaries",))
+            chart.show_curves(f"effect of {name} on f", effect.grid, codes, *band, kept=("boundaries",))
             chart.fit(effect.low, effect.high)
             chart.fig.x_range.update(start=float(effect.grid[0]), end=float(effect.grid[-1]))
         for k, chart in enumerate(self.effects):

@@ -13,9 +13,9 @@ from gpclass.explore import state as actions
 from gpclass.explore import steps
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.canvas import Canvas
-from gpclass.explore.page.layout import DIALS, FIELDS, LN10, Layout
+from gpclass.explore.page.layout import FIELDS, Layout
 from gpclass.explore.scene import Scene, scene, sentence
-from gpclass.explore.state import DEFAULT, PageState, nearest, start, start_names
+from gpclass.explore.state import DEFAULT, LN10, PageState, nearest, start, start_names
 from gpclass.explore.steps import Surface
 from gpclass.learning.strategies import SAMPLING
 
@@ -44,7 +44,7 @@ class Session:
 
     def roots(self) -> list[Any]:
         """Return the models that the page embeds."""
-        return [self.canvas.root, *self.layout.roots()]
+        return [self.canvas.root, *self.layout.widgets.values()]
 
     def close(self) -> None:
         """Cancel everything."""
@@ -57,8 +57,6 @@ class Session:
         self.layout.landscape.fig.on_event("tap", lambda event: self.go_to(event.x, event.y))
         for name, attribute in FIELDS.items():
             self.layout[name].on_change(attribute, partial(self._changed, name))
-        for k, name in enumerate(DIALS):
-            self.layout[name].on_change("value", partial(self._turned, k))
         self.layout["delete"].on_click(partial(self.act, actions.delete_point))
         for name in ("learn", "stop", "check"):
             self.layout[name].on_click(getattr(self, name))
@@ -68,11 +66,6 @@ class Session:
             self.begin(new)
         elif not self.quiet:
             self.act(lambda state: actions.change(state, name, new))
-
-    def _turned(self, k: int, attr: str, old: Any, new: Any) -> None:
-        if not self.quiet:
-            theta = self.state.theta
-            self.act(lambda state: actions.set_theta(state, [*theta[:k], new * LN10, *theta[k + 1 :]]))
 
     # --------------------------------------------------------------------------------- state
 
@@ -114,7 +107,7 @@ class Session:
         if picture is None or place is None:
             self.pointed = None
             self.layout.explain()
-            self.canvas.show_shares(self.state, [], [])
+            self.canvas.show_shares(self.state)
             return
         view = picture.state.points.view
         cell = np.round(CELLS * (np.array(place)[: len(view)] - view[:, 0]) / np.ptp(view, axis=1)).tolist()
@@ -159,28 +152,27 @@ class Session:
         self.survey()
 
     def survey(self) -> None:
-        """Draw the evidence over two hyperparameters, if there are two and the method has an evidence."""
+        """Draw the evidence over two hyperparameters if it has changed, and compare its maximum with the star."""
         self.mapper.cancel()
-        state, picture, landscape = self.shown.state, self.shown.picture, self.layout.landscape
-        evidence = None if picture is None else picture.clf.log_marginal_likelihood_value_
-        drawn = self.surface is not None and self.surface.covers(state)
-        if evidence is None or len(state.theta) < 2:
+        picture, landscape = self.shown.picture, self.layout.landscape
+        if (
+            picture is None
+            or picture.clf.log_marginal_likelihood_value_ is None
+            or len(picture.state.theta) < 2
+        ):
             self.surface = None
             landscape.put("log evidence")
-        elif not drawn:
+        elif self.surface is None or not self.surface.covers(picture.state):
             self.surface = None
             landscape.fig.title.text = "log evidence"  # until the surface is computed
+            self.mapper.submit(steps.surface(picture.state), self.show_surface)
+        self.layout.write("note", *([self.surface.note(picture)] if self.surface and picture else []))
 
-            def show(found: Surface) -> None:
-                self.surface = found
-                self.layout.show_surface(found)
-                self.layout.write("note", found.note(evidence))
-
-            self.mapper.submit(steps.surface(state), show)
-        if self.surface is None:
-            self.layout.write("note")
-        else:
-            self.layout.write("note", self.surface.note(evidence))
+    def show_surface(self, found: Surface) -> None:
+        """Show a surface that was computed for the state that is shown."""
+        self.surface = found
+        self.layout.show_surface(found)
+        self.survey()
 
     # ------------------------------------------------------------------------------- buttons
 
