@@ -13,7 +13,7 @@ from scipy.stats import norm
 from gpclass import GaussianProcessClassifier, bayes_decision
 from gpclass.active import bald
 from gpclass.explore.scene import all_proba, draw_picture, fit, refusal, scene, with_kernel
-from gpclass.explore.state import PageState, change, from_table, make_points, start
+from gpclass.explore.state import PageState, change, from_table, make_points, set_theta, start
 from gpclass.kernels import RBF, ConstantKernel
 from gpclass.parameters import INFERENCES, LIKELIHOODS
 from gpclass.tables import Encoder
@@ -139,9 +139,8 @@ def test_dirichlet_has_no_evidence_beside_others():
 
 @pytest.mark.parametrize("likelihood", ["probit", "logit", "cloglog"])
 def test_it_is_undecided_where_the_interval_contains_one_half(likelihood):
-    state = replace(
-        start("interval"), family="rbf", likelihood=likelihood, theta=(np.log(10.0), np.log(17.0))
-    )
+    state = replace(start("interval"), family="rbf", likelihood=likelihood)
+    state = set_theta(state, np.log([10.0, 17.0]))
     picture = draw_picture(state)
     low, high = picture.interval
     inside = (low < 0.5) & (high > 0.5)
@@ -162,7 +161,7 @@ def test_several_classes_are_undecided_where_another_one_may_be_the_largest():
 
 @pytest.mark.parametrize("name", ["interval", "moons", "clouds"])
 def test_the_most_informative_place_is_within_the_frame(name):
-    picture = draw_picture(replace(start(name), family="rbf", theta=()))
+    picture = draw_picture(replace(start(name), family="rbf"))
     place, gain = picture.place
     low, high = picture.state.points.view.T
     assert ((low + 0.02 * (high - low) < place) & (place < high - 0.02 * (high - low))).all()

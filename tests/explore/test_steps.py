@@ -28,7 +28,7 @@ def test_the_surface_is_the_evidence_at_each_point():
 
 
 def test_learning_ends_near_the_classifier_which_follows_other_starts_too():
-    state = replace(start("moons"), family="rbf", theta=())
+    state = replace(start("moons"), family="rbf")
     path = [found.picture.evidence for found, _ in steps.learn(replace(state, method="laplace"))]
     kernel = state.kernel
     clf = GaussianProcessClassifier(kernel, inference="laplace").fit(state.points.X, state.points.codes)

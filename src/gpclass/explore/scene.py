@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from gpclass.active import bald
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.explore.state import DEFAULT, PageState
+from gpclass.explore.state import PageState
 from gpclass.learning.strategies import SAMPLING
 from gpclass.mcmc import MCMC
 from gpclass.parameters import check_parameters
@@ -26,6 +26,7 @@ from gpclass.tasks import Training, resolve
 LEVEL = 0.95  # level of the credible bands
 LINE, PLANE = 201, 64  # points along a side of the grid
 COARSE = 24  # the same for two columns and a method that samples, whose predictions are averages over draws
+REACH = 1e-3, 1e3  # bounds of the hyperparameters chosen by default, relative to their values
 N_DRAWS = 12  # functions drawn from the posterior of a method that samples
 N_SIDE = 12, 8  # places along one column, and along each of two, that may be the most informative one
 N_PLACES = 8  # number of them whose information is computed exactly
@@ -124,13 +125,15 @@ def signed(value: float) -> str:
 def with_kernel(state: PageState) -> PageState:
     """Return the state with a kernel: if it has none, what the classifier chooses by default."""
     points = state.points
-    if state.family != DEFAULT or state.chosen is not None or len(points.present) < 2:
+    if state.kernel is not None or len(points.present) < 2:
         return state
     clf = classifier(replace(state, method="vi") if state.method in SAMPLING else state)
     categories = np.flatnonzero(points.widths > 1).tolist() or None
     learned = clf.set_params(optimizer="fmin_l_bfgs_b", categorical_features=categories)
     kernel = learned.fit(points.X, points.codes).kernel_
-    return replace(state, chosen=kernel, theta=tuple(kernel.theta.tolist()))
+    free = [hyper.name for hyper in kernel.hyperparameters if not hyper.fixed]
+    near = {f"{name}_bounds": np.multiply.outer(kernel.get_params()[name], REACH) for name in free}
+    return replace(state, kernel=kernel.set_params(**near))
 
 
 def classifier(state: PageState) -> Any:
@@ -146,7 +149,6 @@ def classifier(state: PageState) -> Any:
         likelihood=state.likelihood,
         inference=samplers.get(state.method, state.method),
         optimizer=None,
-        integration=state.integration,
         random_state=0,
     )
 

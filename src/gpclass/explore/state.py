@@ -23,7 +23,6 @@ DEFAULT = "default"  # name of the kernel that the classifier chooses by the evi
 PARTS = ("", " of the bias", " of the linear part")  # of that kernel, each with a variance
 DIALS = [f"dial{k}" for k in range(7)]  # names of hyperparameters; no kernel here has more than seven
 LN10 = float(np.log(10.0))
-DECADES = 3.0  # range of the sliders of that kernel on both sides of what was learned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,12 +103,10 @@ class PageState:
 
     points: Points
     family: str = "rbf"  # the name of a kernel, or `DEFAULT`
-    theta: tuple[float, ...] = ()  # natural logarithms; empty for the initial hyperparameters
-    likelihood: str = "probit"  # as of `GaussianProcessClassifier`; so is ``integration``
+    kernel: Any = None  # that kernel at its hyperparameters; None if the classifier has not chosen it yet
+    likelihood: str = "probit"  # as of `GaussianProcessClassifier`
     method: str = "vi"  # its ``inference``
-    integration: str = "exact"
     other: str = ""  # the method to compare with; empty for none
-    chosen: Any = None  # the kernel that the classifier has chosen for `DEFAULT`
     drawn: int = 1  # class of points that are added
     selected: int | None = None  # the point that was clicked last
     large: bool = False  # one picture only, with large type
@@ -117,8 +114,8 @@ class PageState:
     words: str = ""
 
     def __post_init__(self) -> None:
-        if not self.theta and (self.family != DEFAULT or self.chosen is not None):
-            object.__setattr__(self, "theta", tuple(_initial_kernel(self).theta.tolist()))
+        if self.kernel is None and self.family != DEFAULT:
+            object.__setattr__(self, "kernel", initial_kernel(self.family, self.points))
 
     @property
     def n_classes(self) -> int:
@@ -126,10 +123,21 @@ class PageState:
         return len(self.points.labels)
 
     @property
-    def kernel(self) -> Any:
-        """The kernel at its hyperparameters; None if the classifier has not chosen it yet."""
-        kernel = _initial_kernel(self)
-        return None if kernel is None else move(kernel, np.array(self.theta))
+    def theta(self) -> list[float]:
+        """Natural logarithms of the hyperparameters, if there is a kernel."""
+        return [] if self.kernel is None else list(map(float, self.kernel.theta))
+
+
+def initial_kernel(family: str, points: Points) -> Any:
+    """Return a named kernel with initial scales and bounds derived from the middle half of the visible range.
+
+    They do not depend on the points, so that a point can be moved while everything else is fixed.
+    """
+    low, high = points.view.T
+    rows = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
+    rows = np.where(points.widths > 1, np.arange(SIDE)[:, None] % points.widths, rows)
+    groups = np.repeat(np.arange(points.n_columns), points.widths) if any(points.levels) else None
+    return named_kernel(family, points.code(rows), groups=groups)
 
 
 # ------------------------------------------------------------------------------------ starts
@@ -218,42 +226,22 @@ def change(state: PageState, name: str, value: Any) -> PageState:
         state = _with_points(state, state.points.X[kept], state.points.codes[kept])
         points, drawn = replace(state.points, labels=labels), min(state.drawn, len(labels) - 1)
         return replace(state, points=points, drawn=drawn)
-    changed = replace(state, **{name: value})
-    return replace(changed, theta=(), chosen=None) if name == "family" else changed
+    kernel = None if name == "family" else state.kernel
+    return replace(state, **{"kernel": kernel, name: value})
 
 
 def dials(state: PageState) -> list[tuple[str, float, float]]:
     """Return the name of each hyperparameter and the range of its natural logarithm, in the order of theta."""
-    kernel = _initial_kernel(state)
-    if kernel is None:
+    if state.kernel is None:
         return []
-    ends = [name.split("__")[-1].replace("_", " ") for name in hyperparameter_names(kernel)]
+    ends = [name.split("__")[-1].replace("_", " ") for name in hyperparameter_names(state.kernel)]
     variances = [f"variance{PARTS[ends[:k].count(end)]}" for k, end in enumerate(ends)]
     names = [end.replace("constant value", name) for end, name in zip(ends, variances, strict=True)]
     for i, column in enumerate(state.points.names):
         names = [name.replace(f"[{i}]", f" of {column}") for name in names]
-    low, high = kernel.bounds.T
-    if kernel is state.chosen:  # its bounds are twelve decades apart
-        near, reach = np.array([kernel.theta, state.theta]), DECADES * LN10
-        low, high = np.maximum(low, near.min(axis=0) - reach), np.minimum(high, near.max(axis=0) + reach)
-    return list(zip(names, low.tolist(), high.tolist(), strict=True))
-
-
-def _initial_kernel(state: PageState) -> Any:
-    """Return the kernel of a state, with initial scales and bounds derived from the middle half of the visible range.
-
-    They do not depend on the points, so that a point can be moved while everything else is fixed.
-    """
-    if state.family == DEFAULT:
-        return state.chosen
-    points, (low, high) = state.points, state.points.view.T
-    rows = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
-    rows = np.where(points.widths > 1, np.arange(SIDE)[:, None] % points.widths, rows)
-    groups = np.repeat(np.arange(points.n_columns), points.widths) if any(points.levels) else None
-    return named_kernel(state.family, points.code(rows), groups=groups)
+    return [(name, *ends) for name, ends in zip(names, state.kernel.bounds.tolist(), strict=True)]
 
 
 def set_theta(state: PageState, theta: ArrayLike) -> PageState:
     """Return the state with these hyperparameters, clipped to their bounds."""
-    low, high = _initial_kernel(state).bounds.T
-    return replace(state, theta=tuple(np.clip(np.asarray(theta, dtype=float), low, high).tolist()))
+    return replace(state, kernel=move(state.kernel, np.clip(theta, *state.kernel.bounds.T)))

@@ -19,7 +19,7 @@ from gpclass.priors import NotPositiveError
 SIZE = 11  # points along each side of the surface of the evidence
 SPAN = 3.0  # range around the current hyperparameters, in natural logarithms
 VISIBLE_NATS = 0.05  # error of the surface that cannot be seen: 1/200 of the range of its colours
-MAPPED = ("points", "family", "chosen", "method", "likelihood")  # fields that the evidence depends on
+MAPPED = ("points", "family", "method", "likelihood")  # fields that the evidence depends on
 N_ROWS = 5  # points shown behind a prediction
 
 

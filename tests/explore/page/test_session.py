@@ -18,13 +18,11 @@ from gpclass.explore import state as actions
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.session import Session
 from gpclass.explore.state import DIALS, delete_point, from_table
-from gpclass.learning import prediction
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(steps, "SIZE", 3)
-    monkeypatch.setattr(prediction, "N_DRAWS", 64)  # for integration="monte_carlo"
     for known in registry._PARTS.values():  # what other tests in this process have defined is not on the page
         for name in [name for name, part in known.items() if not part.__module__.startswith("gpclass.")]:
             monkeypatch.delitem(known, name)
@@ -214,7 +212,6 @@ def random_action(page, rng):
         "family",
         "method",
         "likelihood",
-        "integration",
         "other",
         "n_classes",
     ]

@@ -97,16 +97,15 @@ class Canvas:
             if picture is not None and line:
                 _show_line(latent, proba, picture)
             elif picture is not None:
-                _show_plane(plane, picture)
+                title = f"class probabilities: {picture.title}"
+                plane.show_map(title, picture.sides, picture.proba, **_marks(picture))
         if line and scene.pictures:  # both latent functions on the same scale, so that they can be compared
             for latent in self.latents:
                 latent.fit(*(end for each in scene.pictures for end in each.latent))
         elif alone and scene.picture is not None:
-            scale = ("Cividis256", 0.0, float(scene.picture.deviation.max()))
-            over = scene.picture.deviation, scale
-            self.maps[1].show_map(
-                "standard deviation of f", scene.picture.sides, *over, **_marks(scene.picture)
-            )
+            std, sides = scene.picture.deviation, scene.picture.sides
+            marks = _marks(scene.picture)
+            self.maps[1].show_map("standard deviation of f", sides, std, (0.0, std.max()), **marks)
 
 
 def _show_line(latent: Panel, proba: Panel, picture: Picture) -> None:
@@ -133,16 +132,3 @@ def _marks(picture: Picture) -> dict[str, Any]:
     (x, y), sides = picture.place[0], picture.sides
     lines, undecided = figures.outlines(sides, picture.margin), figures.regions(sides, picture.undecided)
     return {"lines": lines, "undecided": undecided, "place": {"x": [x], "y": [y]}}
-
-
-def _show_plane(panel: Panel, picture: Picture) -> None:
-    """Draw the probability of the second class, or the mixed colours of several."""
-    from bokeh.palettes import interp_palette
-
-    points, codes = picture.state.points, picture.curves
-    words, values, scale = "class probabilities", picture.proba, None
-    if len(codes) == 1:
-        first, second = (COLOURS[code] for code in points.present)
-        scale = interp_palette((first, "#ffffff", second), 255), 0.0, 1.0
-        words, values = f"p(class {points.labels[codes[0]]})", values[..., codes[0]]
-    panel.show_map(f"{words}: {picture.title}", picture.sides, values, scale, **_marks(picture))

@@ -131,12 +131,12 @@ class Panel:
         self.fig.y_range.update(start=low - 0.05 * (high - low), end=high + 0.05 * (high - low))
 
     def show_map(self, title: str, sides: list[Array], values: Array, scale: Any = None, **data: Any) -> None:
-        """Draw numbers by a colour scale (a palette and its two ends), or class probabilities as mixed colours."""
+        """Draw numbers by a colour scale with these ends, or class probabilities as mixed colours."""
         self.bar.visible = scale is not None
         if scale is None:
             data["colours"] = image(sides, blend(values))
         else:
-            self.scale.update(palette=scale[0], low=scale[1], high=scale[2])
+            self.scale.update(low=float(scale[0]), high=float(scale[1]))
             data["field"] = image(sides, values.astype(np.float32))
         self.put(title, **data)
 

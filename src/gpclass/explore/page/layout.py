@@ -13,21 +13,13 @@ from gpclass.explore.scene import Picture, refusal
 from gpclass.explore.state import DEFAULT, DIALS, LN10, MOST_CLASSES, PageState, change, dials, start_names
 from gpclass.explore.steps import Surface
 from gpclass.kernels import kernel_names
-from gpclass.learning.prediction import ROUTES
 from gpclass.parameters import INFERENCES, LIKELIHOODS
 
 # Sliders and axes use decimal logarithms of the hyperparameters, and display the values themselves.
 SHOWN = "return Number(Math.pow(10, tick).toPrecision(3)).toString()"
 DEPTH = 12.0  # range of the colours of the evidence surface, in nats below the maximum
 SIGNS = ("●", "■", "▲", "◆", "▼")
-WORDS = {  # of values whose names in Python do not say enough
-    "": "none",
-    DEFAULT: "chosen by the evidence",
-    "exact": "averaged",
-    "map": "ignored",
-    "mackay": "by MacKay",
-    "monte_carlo": "by draws",
-}
+WORDS = {"": "none", DEFAULT: "chosen by the evidence"}  # of values whose names in Python do not say enough
 HINT = "Move over the picture, or select a point, to see which points a prediction is based on."
 CHOICES: dict[str, tuple[str, Sequence[Any]]] = {  # fields of the state: title and options of their selects
     "origin": ("Start with", start_names()),
@@ -35,7 +27,6 @@ CHOICES: dict[str, tuple[str, Sequence[Any]]] = {  # fields of the state: title 
     "family": ("Kernel", [DEFAULT, *kernel_names()]),
     "method": ("Method", sorted(INFERENCES)),
     "likelihood": ("Likelihood", sorted(LIKELIHOODS)),
-    "integration": ("Uncertainty of f", ROUTES),
     "other": ("Compare with", ["", *sorted(INFERENCES)]),
 }
 # Names that `change` takes, and the attributes of their widgets.
@@ -123,7 +114,7 @@ class Layout:
         """Draw a surface of the evidence relative to its maximum, below the star and the path."""
         known = np.isfinite(surface.evidence)
         below = np.where(known, surface.evidence - surface.top, -1e6)
-        scale = ("Cividis256", min(-0.1, max(-DEPTH, float(below[known].min()))), 0.0)
+        scale = min(-0.1, max(-DEPTH, below[known].min())), 0.0
         sides = [side / LN10 for side in surface.sides]
         self.landscape.show_map("log evidence below its maximum", sides, below, scale, kept=("lines", "star"))
         for axis, side in zip((self.landscape.fig.x_range, self.landscape.fig.y_range), sides, strict=True):

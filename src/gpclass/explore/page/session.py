@@ -15,12 +15,12 @@ from gpclass.explore.jobs import Worker
 from gpclass.explore.page.canvas import Canvas
 from gpclass.explore.page.layout import FIELDS, Layout
 from gpclass.explore.scene import Scene, scene, sentence
-from gpclass.explore.state import DEFAULT, LN10, PageState, nearest, start, start_names
+from gpclass.explore.state import PageState, nearest, start, start_names
 from gpclass.explore.steps import Surface
 from gpclass.learning.strategies import SAMPLING
 
 CELLS = 100.0  # a move of the pointer counts if it is at least the width of the picture divided by this
-KEPT = ("likelihood", "method", "integration", "other", "large")  # fields kept when another problem is chosen
+KEPT = ("likelihood", "method", "other", "large")  # fields kept when another problem is chosen
 
 
 class Session:
@@ -120,8 +120,7 @@ class Session:
     def go_to(self, x: float | None, y: float | None) -> None:
         """Go to the hyperparameters that were clicked on the surface."""
         if x is not None and y is not None and len(self.state.theta) > 1:
-            theta = (x * LN10, y * LN10, *self.state.theta[2:])
-            self.act(lambda state: actions.set_theta(state, theta))
+            self.act(lambda state: actions.change(actions.change(state, "dial0", x), "dial1", y))
 
     # ------------------------------------------------------------------------------- picture
 
@@ -136,8 +135,8 @@ class Session:
     def paint(self, found: Scene) -> None:
         """Show the pictures, the boundaries and the messages of a computed scene."""
         self.shown, old, new = found, self.state, found.state
-        if new.chosen and (old.family, old.chosen, old.origin) == (DEFAULT, None, new.origin):
-            self.state = replace(old, chosen=new.chosen, theta=new.theta)
+        if old.kernel is None and (old.family, old.origin) == (new.family, new.origin):
+            self.state = replace(old, kernel=new.kernel)
             self._show_widgets()
         self.canvas.show(found)
         self.layout.show_effects(found.picture)
