@@ -206,10 +206,12 @@ def draw_picture(state: PageState) -> Picture:
     found: dict[str, Any] = {"deviation": deviation, "undecided": undecided(clf, rows).reshape(shape)}
     found["place"] = most_informative(state, clf, X, (1.0 - (proba**2).sum(axis=-1)) * deviation**2)
     if len(sides) == 2:
-        numbers, first = np.flatnonzero(points.widths == 1), np.cumsum([0, *points.widths])
-        inputs = points.code(points.X)
+        inputs, coded = (
+            points.code(points.X),
+            zip(points.names, points.widths, (0, points.widths[0]), strict=True),
+        )
         found["effects"] = [
-            (points.names[j], clf.effect(inputs, int(first[j]), "latent", LEVEL)) for j in numbers
+            (name, clf.effect(inputs, int(j), "latent", LEVEL)) for name, k, j in coded if k == 1
         ]
     else:
         found["latent"] = latent_band(clf, rows, LEVEL)
@@ -224,20 +226,16 @@ def undecided(clf: Any, rows: Array) -> Array:
 
     With several latent functions it does if their largest mean is less than 1.96 posterior deviations above another.
     """
-    z = float(ndtri(0.5 + 0.5 * LEVEL))
     if model_of(clf).n_latents is None:
-        mean, std = clf.predict_latent(rows, return_std=True)
-        low, high = (
-            model_of(clf).likelihood.log_classes(f).argmax(axis=-1) for f in (mean - z * std, mean + z * std)
-        )
+        decide = model_of(clf).likelihood.log_classes
+        low, high = (decide(end[:, 0]).argmax(axis=-1) for end in latent_band(clf, rows, LEVEL)[1:])
         return np.asarray(low != high)
     mean, cov = clf.predict_latent(rows, return_cov=True)
     i, best, var = np.arange(len(mean)), mean.argmax(axis=1), np.einsum("icc->ic", cov)
-    gap = mean[i, best, None] - mean
     spread = np.sqrt(np.maximum(var[i, best, None] + var - 2.0 * cov[i, best], 0.0))
-    close = gap < z * spread
-    close[i, best] = False
-    return np.asarray(close.any(axis=1))
+    least = mean[i, best, None] - mean - ndtri(0.5 + 0.5 * LEVEL) * spread
+    least[i, best] = 0.0
+    return np.asarray((least < 0.0).any(axis=1))
 
 
 def most_informative(state: PageState, clf: Any, X: Array, variance: Array) -> Any:

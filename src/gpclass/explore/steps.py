@@ -56,26 +56,19 @@ class Surface:
     ]  # natural logarithms of the first, along the columns of the evidence, and of the second
     evidence: Array  # NaN where the method fails
 
-    @property
-    def top(self) -> float:
-        """The highest evidence."""
-        return float(np.nanmax(self.evidence))
-
     def covers(self, state: PageState) -> bool:
         """Return whether another state is on this surface: its first two hyperparameters, and equal other values."""
         ends = zip(self.sides, state.theta, strict=False)
-        inside = all(side[0] - 1e-9 <= theta <= side[-1] + 1e-9 for side, theta in ends)
-        return (
-            inside
-            and state.theta[2:] == self.state.theta[2:]
-            and all(getattr(state, name) == getattr(self.state, name) for name in MAPPED)
-        )
+        near = all(side[0] - 1e-9 <= theta <= side[-1] + 1e-9 for side, theta in ends)
+        same = all(getattr(state, name) == getattr(self.state, name) for name in MAPPED)
+        return near and same and state.theta[2:] == self.state.theta[2:]
 
     def note(self, picture: Picture) -> str:
         """Return how the evidence of a picture compares with the highest one."""
         evidence = float(picture.clf.log_marginal_likelihood_value_)
-        words = f"Highest value shown: {signed(self.top)}. At the star: {signed(evidence)}."
-        if self.top <= evidence + VISIBLE_NATS:
+        top = float(np.nanmax(self.evidence))
+        words = f"Highest value shown: {signed(top)}. At the star: {signed(evidence)}."
+        if top <= evidence + VISIBLE_NATS:
             return words
         i, j = np.unravel_index(int(np.nanargmax(self.evidence)), self.evidence.shape)
         best = zip(dials(self.state), (self.sides[0][j], self.sides[1][i]), strict=False)

@@ -83,13 +83,15 @@ class Layout:
     def show(self, state: PageState, path: Iterable[Any] = ()) -> None:
         """Show a state in the widgets, and hide those that do not apply; ``path`` has the thetas of learning."""
         signs = [f"{sign} {label}" for sign, label in zip(SIGNS, state.points.labels, strict=False)]
-        _set(self["drawn"], labels=signs, active=state.drawn)
-        _set(self["large"], active=state.large)
+        self["drawn"].update(labels=signs, active=state.drawn)
+        self["large"].update(active=state.large)
         for name in CHOICES:
-            _set(self[name], value=str(getattr(state, name)))
+            self[name].update(value=str(getattr(state, name)))
         named = dials(state)
-        for name, (title, low, high), theta in zip(DIALS, named, state.theta, strict=False):
-            _set(self[name], title=title, start=low / LN10, end=high / LN10, value=theta / LN10)
+        for name, (title, *ends), theta in zip(DIALS, named, state.theta, strict=False):
+            # Rounded, so that the value that a slider has sent is not sent back.
+            low, high, value = np.round(np.array([*ends, theta]) / LN10, 9).tolist()
+            self[name].update(title=title, start=low, end=high, value=value)
         for k, name in enumerate(DIALS):
             self[name].visible = k < len(named)
         self._grey_out(state)
@@ -106,15 +108,14 @@ class Layout:
             why = {value: refusal(change(state, name, value)) for value in CHOICES[name][1]}
             for value in filter(why.__getitem__, why):
                 reasons.setdefault(why[value], []).append(value)
-            _set(self[name], tags=[*filter(why.__getitem__, why)])
-        _set(self["other"], tags=self["method"].tags)
+            self[name].update(tags=[*filter(why.__getitem__, why)])
+        self["other"].update(tags=self["method"].tags)
         self.write("refused", *(f"Not possible: {', '.join(each)}. {why}" for why, each in reasons.items()))
 
     def show_surface(self, surface: Surface) -> None:
         """Draw a surface of the evidence relative to its maximum, below the star and the path."""
-        known = np.isfinite(surface.evidence)
-        below = np.where(known, surface.evidence - surface.top, -1e6)
-        scale = min(-0.1, max(-DEPTH, below[known].min())), 0.0
+        below = surface.evidence - np.nanmax(surface.evidence)
+        scale = min(-0.1, max(-DEPTH, np.nanmin(below))), 0.0
         sides = [side / LN10 for side in surface.sides]
         self.landscape.show_map("log evidence below its maximum", sides, below, scale, kept=("lines", "star"))
         for axis, side in zip((self.landscape.fig.x_range, self.landscape.fig.y_range), sides, strict=True):
@@ -145,12 +146,4 @@ class Layout:
     def write(self, name: str, *sentences: str) -> None:
         """Show sentences as paragraphs in a text, which is hidden if there are none."""
         text = "".join(f"<p>{escape(each)}</p>" for each in sentences if each)
-        _set(self[name], text=text, visible=bool(text))
-
-
-def _set(widget: Any, **values: Any) -> None:
-    """Set properties that have changed, ignoring the rounding of slider values."""
-    for name, new in values.items():
-        old = getattr(widget, name)
-        if not np.isclose(old, new, rtol=0.0, atol=1e-9) if isinstance(new, float) else old != new:
-            setattr(widget, name, new)
+        self[name].update(text=text, visible=bool(text))

@@ -42,10 +42,6 @@ class Session:
         self._connect()
         self.act(lambda state: state)
 
-    def roots(self) -> list[Any]:
-        """Return the models that the page embeds."""
-        return [self.canvas.root, *self.layout.widgets.values()]
-
     def close(self) -> None:
         """Cancel everything."""
         for worker in (self.painter, self.worker, self.mapper):
