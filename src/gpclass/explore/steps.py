@@ -51,10 +51,8 @@ class Surface:
     """The log evidence over the first two hyperparameters of a state."""
 
     state: PageState
-    sides: tuple[
-        Array, Array
-    ]  # natural logarithms of the first, along the columns of the evidence, and of the second
-    evidence: Array  # NaN where the method fails
+    sides: tuple[Array, Array]  # natural logarithms of the hyperparameters
+    evidence: Array  # a column for each value of the first one; NaN where the method fails
 
     def covers(self, state: PageState) -> bool:
         """Return whether another state is on this surface: its first two hyperparameters, and equal other values."""
