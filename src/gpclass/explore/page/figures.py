@@ -66,7 +66,8 @@ class Panel:
             height=height, min_height=height, sizing_mode="stretch_both", tools="", toolbar_location=None, title=" ",
             min_border_right=12, output_backend="canvas", x_range=x_range, y_range=y_range,
         )  # fmt: skip
-        self.fig.grid.update(grid_line_color="#e6e6e6", level="image")  # below a map
+        self.fig.grid.grid_line_color = "#e6e6e6"
+        self.fig.grid.level = "image"  # below a map
         self.fig.outline_line_color = "#cccccc"
         self.fig.axis.axis_label_text_font_style = "normal"
         self.scale = LinearColorMapper(palette="Cividis256", low=0.0, high=1.0)
