@@ -13,6 +13,8 @@ DOCS_READY := $(VENV)/.ready-docs
 # -qq: errors only. --no-compile: halves the set-up; Python compiles what is imported, when it is.
 PIP   := $(PY) -m pip --disable-pip-version-check install -qq --no-compile
 
+PICTURES := examples/gallery.py docs/methods.py examples/demo.py examples/learning.py docs/combinations.py
+
 PYTEST := $(PY) -m pytest -n $(JOBS) --hypothesis-profile=ci
 
 # One BLAS thread for each process: the matrices are small, several processes are the parallelism, and threads that
@@ -68,13 +70,16 @@ study: $(READY) ## compare with other classifiers on the data sets in DATA, for 
 
 docs: $(DOCS_READY) ## make its pictures and build the documentation; a warning is an error
 	$(PY) docs/mathjax.py
-	$(PY) examples/gallery.py
-	$(PY) examples/learning.py
-	$(PY) docs/combinations.py
-	$(PY) docs/methods.py
-	$(PY) examples/demo.py docs/images/demo.png
-	$(PY) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(MAKE) --no-print-directory -O -j $(JOBS) $(PICTURES:%=draw/%)
+	$(PY) -m sphinx -W --keep-going -q -j $(JOBS) -b html docs docs/_build/html
 	@echo "The documentation is at docs/_build/html/index.html."
+
+# Each writes pictures or a page for the documentation; `make docs` runs JOBS of them at a time.
+draw/%: $(DOCS_READY)
+	$(PY) $*
+
+draw/examples/demo.py: $(DOCS_READY)
+	$(PY) examples/demo.py docs/images/demo.png
 
 dist: $(READY) ## build wheel and sdist, and test the wheel in an empty environment
 	rm -rf dist

@@ -4,7 +4,7 @@
 
 Probit likelihood, one isotropic RBF kernel, inputs standardised on the training rows, a random subset of each
 data set. Theta is sampled by `PseudoMarginal` with its default prior, log-normal about the kernel's values. Writes
-docs/guide/bayes.md; results are stored in studies/.bayes.json.
+a section of docs/guide/studies.md; results are stored in studies/.bayes.json.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import data
 import numpy as np
+import sections
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import shuffle
@@ -27,10 +28,8 @@ from gpclass.kernels import RBF, ConstantKernel
 from gpclass.mcmc import MCMC
 
 CACHE = Path(__file__).with_name(".bayes.json")
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "bayes.md"
+TITLE = "Averaging over hyperparameters"
 HEAD = """\
-# Averaging over hyperparameters
-
 Log loss, error rate and seconds per fit by ten-fold stratified cross-validation. Hyperparameters are learned by
 maximising the evidence of each approximation, or sampled (`hyperparameters='sample'`, four chains of 250 draws).
 Probit likelihood, one isotropic RBF kernel, standardised inputs, a random subset of each data set. Written by
@@ -91,7 +90,7 @@ def write_page(records: list[dict]) -> None:
             f"| {r['set']} | {r['n']} | {r['d']} | {r['method']} | {r['loss']:.4f} | {r['error']:.4f} | "
             f"{r['seconds']:.1f} | {rhat} |"
         )
-    PAGE.write_text("\n".join(lines) + "\n", "utf-8")
+    sections.write(TITLE, "\n".join(lines))
 
 
 def main() -> None:

@@ -3,8 +3,8 @@
     python studies/defaults.py [--data FOLDER] [--rows 400] [--jobs 2]
 
 Laplace, EP and VI with logit and probit, with one length scale and with one per column, stratified folds, inputs
-standardised on the training rows, a random subset of large data sets. Writes docs/guide/defaults.md; results are
-stored in studies/.defaults.json, so that a stopped run can continue.
+standardised on the training rows, a random subset of large data sets. Writes a section of docs/guide/studies.md;
+results are stored in studies/.defaults.json, so that a stopped run can continue.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import data
 import numpy as np
+import sections
 from joblib import Parallel, delayed
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
@@ -29,11 +30,9 @@ from gpclass.kernels import RBF, ConstantKernel
 
 METHODS, LIKELIHOODS, KERNELS = ("laplace", "ep", "vi"), ("logit", "probit"), ("isotropic", "per column")
 CACHE = Path(__file__).with_name(".defaults.json")
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "defaults.md"
+TITLE = "Which method by default"
 WIDEST = 60  # most columns for one length scale per column
 HEAD = """\
-# Which method by default
-
 Log loss by {folds}-fold cross-validation on the two-class data sets named, with hyperparameters learned by maximising
 the evidence of each method, standardised inputs, and at most {rows} rows of each data set (a random subset, the same
 for all methods). Other programs were running while the seconds were measured: only large differences mean anything.
@@ -124,9 +123,9 @@ def _find(records: list[dict], name: str, method: str, likelihood: str) -> dict:
 def write_page(records: list[dict], rows: int, folds: int) -> None:
     parts = [HEAD.format(rows=rows, folds=folds), "\n"]
     for kind, title in (("isotropic", "One length scale"), ("per column", "One length scale per column")):
-        parts += [f"## {title}\n\n", table(records, kind), "\n"]
-    parts += ["## The choice\n\n", choice(records), "\n"]
-    PAGE.write_text("".join(parts).rstrip() + "\n", "utf-8")
+        parts += [f"### {title}\n\n", table(records, kind), "\n"]
+    parts += ["### The choice\n\n", choice(records), "\n"]
+    sections.write(TITLE, "".join(parts))
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
     python studies/multiclass.py [--data FOLDER] [--sets iris wine ...] [--methods ...] [--jobs 2] [--minutes 60]
 
 The kernel is the default one, inputs are standardised on the training rows, of which there are 1,000 at most. Writes
-docs/guide/multiclass_study.md; results are stored in studies/.multiclass.jsonl, so that a stopped run can continue.
+a section of docs/guide/studies.md; results are stored in studies/.multiclass.jsonl, so that a stopped run can continue.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import data
 import numpy as np
 import runs
+import sections
 from scores import fold, score
 
 from gpclass import GaussianProcessClassifier
@@ -28,14 +29,12 @@ METHODS = {
     "Laplace, softmax": {"inference": "laplace", "likelihood": "softmax"},
 }
 HEAD = """\
-# Three classes and more: measurements
-
 Five-fold stratified cross-validation (shuffled, seed 0), standardised inputs, at most 1,000 training rows, the default
 kernel, one thread; VI is that of the multinomial probit. Sets of at most 5,000 rows. Written by `studies/multiclass.py`
 with the code of commit {commit}.
 """
 RESULTS = runs.Results(Path(__file__).with_name(".multiclass.jsonl"), ("set", "method", "fold"))
-PAGE = Path(__file__).parents[1] / "docs" / "guide" / "multiclass_study.md"
+TITLE = "Three classes and more"
 
 
 def run(key: runs.Key, folder: Path, code: runs.Record) -> runs.Record:
@@ -114,13 +113,13 @@ def main() -> None:
     commits = ", ".join(sorted({r["commit"][:10] for r in records}))
     parts = [
         HEAD.format(commit=commits),
-        "## Log loss\n\n" + table(records, "loss", "{:.4f}"),
+        "### Log loss\n\n" + table(records, "loss", "{:.4f}"),
         chosen(records),
-        "## Error rate\n\n" + table(records, "error", "{:.4f}"),
-        "## Processor seconds per fit\n\n" + table(records, "seconds", "{:.1f}"),
+        "### Error rate\n\n" + table(records, "error", "{:.4f}"),
+        "### Processor seconds per fit\n\n" + table(records, "seconds", "{:.1f}"),
     ]
-    PAGE.write_text("\n".join(part.rstrip() + "\n" for part in parts), "utf-8")
-    print(f"Wrote {PAGE}.")
+    sections.write(TITLE, "\n".join(part.rstrip() + "\n" for part in parts))
+    print(f"Wrote {sections.PAGE}.")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
 ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 TOP = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES = [*TOP, *sorted(page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)]
 BLOCK = re.compile(r"^```pycon\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -53,14 +56,47 @@ def test_links_lead_somewhere(page):
     targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
     for listing in re.findall(r"```\{toctree\}\n(.*?)```", text, re.DOTALL):
         targets += [f"{line}.md" for line in listing.splitlines() if line and not line.startswith(":")]
-    made = ("gallery/index.md", "../gallery/index.rst")  # by sphinx-gallery
+    made = ("gallery/index.md", "gallery/index.rst", "../gallery/index.rst")  # by sphinx-gallery
     missing = [target for target in targets if target not in made and not (page.parent / target).exists()]
     assert not missing
 
 
-def test_every_page_is_in_the_table_of_contents():
-    listed = set(re.findall(r"^guide/\w+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE))
-    assert listed == {f"guide/{page.stem}" for page in (ROOT / "docs" / "guide").glob("*.md")}
+def entries(page: Path) -> list[str]:
+    """Return the pages that the tables of contents of a page list, with their path from docs/."""
+    listings = re.findall(r"```\{toctree\}\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    names = [
+        line for listing in listings for line in listing.splitlines() if line and not line.startswith(":")
+    ]
+    return [os.path.relpath(page.parent / name, DOCS) for name in names]
+
+
+def test_every_page_is_listed_once():
+    listed = [entry for page in DOCS.rglob("*.md") if "_build" not in page.parts for entry in entries(page)]
+    pages = [
+        str(page.relative_to(DOCS).with_suffix("")) for page in (*DOCS.glob("*.md"), *DOCS.glob("guide/*.md"))
+    ]
+    assert sorted(listed) == sorted({*pages, "gallery/index"} - {"index"})
+
+
+def test_the_sidebar_is_short():
+    assert len(entries(DOCS / "index.md")) <= 28
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub and MyST make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_to_a_heading(page):
+    links = re.findall(r"\]\(([^)#:\s]*)#([^)]*)\)", page.read_text("utf-8"))
+    targets = [(page.parent / name if name else page, anchor) for name, anchor in links]
+    missing = [
+        (str(to), anchor) for to, anchor in targets if to.suffix == ".md" and anchor not in anchors(to)
+    ]
+    assert not missing
 
 
 def test_tests_and_files_that_pages_name_exist():
@@ -88,12 +124,35 @@ def test_code_that_pages_show_exists():
             assert scope is not None, f"{page.name} shows {name} of {file}"
 
 
-def test_modules_that_the_reference_lists_exist():
-    listed = re.findall(r"^   (gpclass[\w.]*)$", (ROOT / "docs" / "api.md").read_text("utf-8"), re.MULTILINE)
-    assert listed
+def test_names_that_the_reference_lists_exist():
+    text = "".join(page.read_text("utf-8") for page in (DOCS / "api.md", DOCS / "guide" / "extending.md"))
+    listed = re.findall(r"^   (gpclass\.[\w.]*)$", text, re.MULTILINE)
+    assert len(listed) > 100
     for name in listed:
-        path = ROOT / "src" / name.replace(".", "/")
-        assert path.with_suffix(".py").exists() or (path / "__init__.py").exists(), name
+        assert pkgutil.resolve_name(name) is not None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "active",
+        "comparison",
+        "effects",
+        "evidence",
+        "inference",
+        "likelihoods",
+        "mcmc",
+        "plotting",
+        "sampling",
+        "sparse",
+        "testing",
+    ],
+)
+def test_what_a_module_exports_is_in_the_reference(name):
+    text = "".join(page.read_text("utf-8") for page in (DOCS / "api.md", DOCS / "guide" / "extending.md"))
+    listed = set(re.findall(r"^   gpclass\.(?:\w+\.)*(\w+)$", text, re.MULTILINE))
+    exported = importlib.import_module(f"gpclass.{name}").__all__
+    assert {each for each in exported if not each.isupper() or len(each) < 4} <= listed  # constants excepted
 
 
 @pytest.mark.parametrize(
@@ -112,9 +171,25 @@ def test_the_page_of_combinations_is_that_of_the_table():
     assert subprocess.run(command, env=environment).returncode == 0, "run: python docs/combinations.py"
 
 
+@pytest.mark.parametrize("study", ["bayes", "defaults", "multiclass"])
+def test_a_study_replaces_its_own_section_only(study, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "studies"))
+    sections = importlib.import_module("sections")
+    source = (ROOT / "studies" / f"{study}.py").read_text("utf-8")
+    title = re.search(r'^TITLE = "(.+)"$', source, re.MULTILINE)[1]
+    page = sections.PAGE.read_text("utf-8")
+    before, rest = page.split(f"## {title}\n")
+    new = sections.replaced(page, title, "### New\n\nA \\1 body.\n")
+    after = "\n## " + rest.split("\n## ", 1)[1]
+    assert new == f"{before}## {title}\n\n### New\n\nA \\1 body.\n{after}"
+    with pytest.raises(ValueError, match="0 sections"):
+        sections.replaced(page, "No such study", "")
+
+
 def test_figures_of_the_gallery_exchange_black_and_white_on_dark_pages(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs")
     figures = importlib.import_module("figures")
+    plt.close("all")  # those of other tests in this process
     axis = plt.figure().add_subplot()
     (line,) = axis.plot([0, 1], color="black", marker="o", markerfacecolor="white")
     blue = axis.scatter([0, 1], [0, 1], color="#56B4E9")

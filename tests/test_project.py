@@ -69,7 +69,7 @@ def test_the_version_is_the_same_everywhere():
     assert yaml.safe_load(read("recipe", "recipe.yaml"))["context"]["version"] == version
     assert re.search(r"^## \[(\d.*)\]$", read("CHANGELOG.md"), re.MULTILINE).group(1) == version
     pages = "".join(
-        read(*name) for name in (("README.md",), ("docs", "citing.md"), ("docs", "guide", "install.md"))
+        read(*name) for name in (("README.md",), ("docs", "guide", "faq.md"), ("docs", "guide", "install.md"))
     )
     assert set(re.findall(r"(?:gpclass-|version(?: = {)?\s*)(\d+\.\d+\.\d+)", pages)) == {version}
 

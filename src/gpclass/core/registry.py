@@ -69,7 +69,7 @@ class Method(Part):
 
 
 class Likelihood(Part):
-    """Base class of likelihoods p(y|f); their methods are documented in `gpclass.likelihoods.base`."""
+    """Base class of likelihoods p(y|f); their methods are documented in `BinaryLikelihood`."""
 
     __slots__ = ()
     kind = "likelihood"

@@ -185,7 +185,7 @@ class FittedModel:
     def loo_log_proba(self) -> Array | None:
         """Return the leave-one-out log class probabilities of all data points; None if unknown.
 
-        With inducing inputs it takes a pass over the rows, which must be available (`sparse.loo`).
+        With inducing inputs it takes a pass over the rows, which must be available (``sparse.loo``).
         Sampled draws have weights 1 / p(y_i|f_i), smoothed as in PSIS-LOO (Vehtari, Gelman & Gabry 2017); of a
         data point that represents several copies, one is left out.
         """
