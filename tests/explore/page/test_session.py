@@ -182,6 +182,19 @@ def test_moving_over_the_picture_shows_the_points_behind_it(page):
     assert not page.layout.effects[0].fig.visible
 
 
+def test_ordered_classes_have_one_latent_function():
+    begun = from_table(np.arange(9.0)[:, None], np.repeat([0, 1, 2], 3), ("x",), "")
+    page = Session(lambda work: work(), begun, worker=Inline)
+    page.layout["likelihood"].value = "ordinal"
+    assert status(page) == ""
+    latent, proba = (
+        charts[0].sources["curves"].data["ys"] for charts in (page.canvas.latents, page.canvas.probas)
+    )
+    np.testing.assert_allclose(latent, page.shown.picture.latent[0].T)
+    assert len(latent) == 1
+    assert len(proba) == 3
+
+
 def test_a_presentation_has_one_picture(page):
     page.layout["other"].value = "laplace"
     page.layout["large"].active = True
