@@ -67,7 +67,7 @@ class Panel:
             min_border_right=12, output_backend="canvas", x_range=x_range, y_range=y_range,
         )  # fmt: skip
         self.fig.grid.grid_line_color = "#e6e6e6"
-        self.fig.grid.level = "image"  # below a map
+        self.fig.grid.visible = layers[0][0] != "field"
         self.fig.outline_line_color = "#cccccc"
         self.fig.axis.axis_label_text_font_style = "normal"
         self.scale = LinearColorMapper(palette="Cividis256", low=0.0, high=1.0)
