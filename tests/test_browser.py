@@ -112,7 +112,7 @@ def test_the_probabilities_of_the_scene_are_drawn(page, place):
     drawn = page.page.evaluate(
         """() => { const fig = Bokeh.documents[0].get_model_by_name("proba")
           const sources = fig.renderers.map((r) => r.data_source?.data ?? {})
-          return Array.from(sources.find((d) => d.dash?.length).ys[0]) }"""
+          return Array.from(sources.find((d) => d.line_dash?.length).ys[0]) }"""
     )
     np.testing.assert_allclose(drawn, scene(state).picture.proba[:, 1], rtol=1e-10)
 
@@ -205,8 +205,8 @@ def test_two_visitors_do_not_disturb_each_other(chrome, place):
         two.click("proba", 43.0, 0.5)
     assert len(one.points()) == 60
     assert len(two.points()) == n + 1
-    assert one.value("classes") == "3"
-    assert two.value("classes") == "2"
+    assert one.value("n_classes") == "3"
+    assert two.value("n_classes") == "2"
     for each in (one, two):
         assert each.complaints == []
         each.close()

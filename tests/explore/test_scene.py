@@ -13,7 +13,7 @@ from scipy.stats import norm
 from gpclass import GaussianProcessClassifier, bayes_decision
 from gpclass.active import bald
 from gpclass.explore.scene import all_proba, draw_picture, fit, refusal, scene, with_kernel
-from gpclass.explore.state import PageState, from_table, make_points, set_classes, start
+from gpclass.explore.state import PageState, change, from_table, make_points, set_theta, start
 from gpclass.kernels import RBF, ConstantKernel
 from gpclass.parameters import INFERENCES, LIKELIHOODS
 from gpclass.tables import Encoder
@@ -45,7 +45,7 @@ def test_the_bands_are_those_of_the_latent_gaussian():
 
 
 def test_classes_without_points_have_no_probability():
-    state = set_classes(line(), 4)
+    state = change(line(), "n_classes", 4)
     proba = all_proba(state, draw_picture(state).clf, state.points.X)
     assert proba.shape == (8, 4)
     assert (proba[:, 2:] == 0.0).all()
@@ -86,7 +86,7 @@ def test_two_methods_are_side_by_side():
     found = scene(state)
     assert found.error == ""
     assert [each.title.partition(",")[0] for each in found.pictures] == ["laplace", "ep"]
-    np.testing.assert_array_equal(found.other.proba, draw_picture(replace(state, method="ep")).proba)
+    np.testing.assert_array_equal(found.pictures[1].proba, draw_picture(replace(state, method="ep")).proba)
 
 
 def test_functions_are_drawn_from_the_chains():
@@ -102,8 +102,7 @@ def test_functions_are_drawn_from_the_chains():
 def test_an_impossible_second_method_leaves_the_first_one():
     state = replace(start("clouds"), likelihood="softmax", method="laplace", other="ep")
     found = scene(state)
-    assert found.picture is not None
-    assert found.other is None
+    assert [each.state.method for each in found.pictures] == ["laplace"]
     assert "softmax has no closed tilted moments" in found.error
 
 
@@ -138,16 +137,15 @@ def test_dirichlet_has_no_evidence_beside_others():
     found = scene(state)
     assert found.picture.evidence is None
     assert found.picture.title == "dirichlet"
-    assert found.other.evidence == pytest.approx(
+    assert found.pictures[1].evidence == pytest.approx(
         fit(replace(state, method="ep"))[0].log_marginal_likelihood_value_
     )
 
 
 @pytest.mark.parametrize("likelihood", ["probit", "logit", "cloglog"])
 def test_it_is_undecided_where_the_interval_contains_one_half(likelihood):
-    state = replace(
-        start("interval"), family="rbf", likelihood=likelihood, theta=(np.log(10.0), np.log(17.0))
-    )
+    state = replace(start("interval"), family="rbf", likelihood=likelihood)
+    state = set_theta(state, np.log([10.0, 17.0]))
     picture = draw_picture(state)
     low, high = picture.interval
     inside = (low < 0.5) & (high > 0.5)
@@ -168,7 +166,7 @@ def test_several_classes_are_undecided_where_another_one_may_be_the_largest():
 
 @pytest.mark.parametrize("name", ["interval", "moons", "clouds"])
 def test_the_most_informative_place_is_within_the_frame(name):
-    picture = draw_picture(replace(start(name), family="rbf", theta=()))
+    picture = draw_picture(replace(start(name), family="rbf"))
     place, gain = picture.place
     low, high = picture.state.points.view.T
     assert ((low + 0.02 * (high - low) < place) & (place < high - 0.02 * (high - low))).all()

@@ -8,14 +8,13 @@ from explore_states import line, plane
 
 from gpclass.explore.state import (
     PageState,
-    add_point,
+    change,
     click,
     delete_point,
     dials,
     from_table,
     make_points,
     move_point,
-    set_classes,
     set_theta,
     start,
     start_names,
@@ -24,7 +23,7 @@ from gpclass.kernels import kernel_names
 
 
 def test_points_stay_in_the_view():
-    state = move_point(add_point(line(), [4.0], 1), 8, [99.0])
+    state = move_point(click(line(), [4.0, 0.5]), 8, [99.0])
     assert state.points.X[8, 0] == 10.0
     assert state.selected == 8
 
@@ -42,7 +41,7 @@ def test_records_do_not_change():
 
 
 def test_fewer_classes_take_their_points_along():
-    state = set_classes(plane(4), 2)
+    state = change(plane(4), "n_classes", 2)
     assert set(state.points.codes) == {0, 1}
     assert state.points.labels == ("0", "1")
 

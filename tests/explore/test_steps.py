@@ -18,7 +18,7 @@ from gpclass.kernels import RBF, ConstantKernel
 def test_the_surface_is_the_evidence_at_each_point():
     state = line()
     (found,) = (each for each in steps.surface(state) if each is not None)
-    first, second, evidence = found
+    (first, second), evidence = found.sides, found.evidence
     i, j = 2, 4
     kernel = ConstantKernel(np.exp(first[j])) * RBF(np.exp(second[i]))
     clf = GaussianProcessClassifier(kernel, inference="vi", optimizer=None).fit(
@@ -28,7 +28,7 @@ def test_the_surface_is_the_evidence_at_each_point():
 
 
 def test_learning_ends_near_the_classifier_which_follows_other_starts_too():
-    state = replace(start("moons"), family="rbf", theta=())
+    state = replace(start("moons"), family="rbf")
     path = [found.picture.evidence for found, _ in steps.learn(replace(state, method="laplace"))]
     kernel = state.kernel
     clf = GaussianProcessClassifier(kernel, inference="laplace").fit(state.points.X, state.points.codes)

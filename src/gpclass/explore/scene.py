@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from scipy.special import ndtri
 from gpclass.active import bald
 from gpclass.core.protocols import Array
 from gpclass.estimator import GaussianProcessClassifier
-from gpclass.explore.state import DEFAULT, PageState
+from gpclass.explore.state import PageState
 from gpclass.learning.strategies import SAMPLING
 from gpclass.mcmc import MCMC
 from gpclass.parameters import check_parameters
@@ -25,6 +26,7 @@ from gpclass.tasks import Training, resolve
 LEVEL = 0.95  # level of the credible bands
 LINE, PLANE = 201, 64  # points along a side of the grid
 COARSE = 24  # the same for two columns and a method that samples, whose predictions are averages over draws
+REACH = 1e-3, 1e3  # bounds of the hyperparameters chosen by default, relative to their values
 N_DRAWS = 12  # functions drawn from the posterior of a method that samples
 N_SIDE = 12, 8  # places along one column, and along each of two, that may be the most informative one
 N_PLACES = 8  # number of them whose information is computed exactly
@@ -45,7 +47,7 @@ class Picture:
     proba: Array  # (*grid, n_classes)
     margin: Array  # (*grid, n_classes): positive for the decision, zero on its boundaries
     latent: Any = None  # mean, low and high of the curves of a line, each (n, n_curves)
-    interval: tuple[Array, Array] | None = None  # credible interval of the second of two classes
+    interval: Any = (None, None)  # credible interval of the second of two classes, if it is fast
     draws: Any = ()  # sampled functions, for one column and two classes
     deviation: Any = None  # standard deviation of f, for two columns
     undecided: Any = None  # whether the band of f contains more than one decision, over the grid
@@ -61,9 +63,8 @@ class Picture:
     @property
     def title(self) -> str:
         """The name of the method, with its evidence if there is one."""
-        return self.state.method + (
-            "" if self.evidence is None else f", log evidence {signed(self.evidence)}"
-        )
+        known = "" if self.evidence is None else f", log evidence {signed(self.evidence)}"
+        return self.state.method + known
 
     @property
     def curves(self) -> list[int]:
@@ -81,30 +82,28 @@ class Picture:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:
-    """A state with a picture for each of its two methods; None if a method failed, with the reason in ``error``."""
+    """A state with the pictures of its one or two methods, up to the first that failed, and the reason in ``error``."""
 
     state: PageState
-    picture: Picture | None = None
-    other: Picture | None = None
+    pictures: Sequence[Picture] = ()
     error: str = ""
 
     @property
-    def pictures(self) -> list[Picture]:
-        """The pictures that are not None."""
-        return [each for each in (self.picture, self.other) if each is not None]
+    def picture(self) -> Picture | None:
+        """The picture of the first method, or None."""
+        return next(iter(self.pictures), None)
 
 
 def scene(state: PageState) -> Scene:
     """Return the scene of a state; a failure is reported in its ``error``."""
+    pictures: list[Picture] = []
     try:
         state = with_kernel(state)
-        found = Scene(state, draw_picture(state))
+        methods = filter(None, (state.method, state.other))
+        pictures.extend(draw_picture(replace(state, method=method)) for method in methods)
     except Exception as error:
-        return Scene(state, error=sentence(error))
-    if not state.other:
-        return found
-    other = scene(replace(state, method=state.other, other=""))
-    return replace(found, other=other.picture, error=other.error and f"{state.other}: {other.error}")
+        return Scene(state, pictures, f"{state.other}: " * len(pictures) + sentence(error))
+    return Scene(state, pictures)
 
 
 def sentence(error: BaseException) -> str:
@@ -126,15 +125,15 @@ def signed(value: float) -> str:
 def with_kernel(state: PageState) -> PageState:
     """Return the state with a kernel: if it has none, what the classifier chooses by default."""
     points = state.points
-    if state.family != DEFAULT or state.chosen is not None or len(points.present) < 2:
+    if state.kernel is not None or len(points.present) < 2:
         return state
-    method = "vi" if state.method in SAMPLING else state.method
+    clf = classifier(replace(state, method="vi") if state.method in SAMPLING else state)
     categories = np.flatnonzero(points.widths > 1).tolist() or None
-    clf = GaussianProcessClassifier(
-        likelihood=state.likelihood, inference=method, categorical_features=categories, random_state=0
-    )
-    kernel = clf.fit(points.X, points.codes).kernel_
-    return replace(state, chosen=kernel, theta=tuple(kernel.theta.tolist()))
+    learned = clf.set_params(optimizer="fmin_l_bfgs_b", categorical_features=categories)
+    kernel = learned.fit(points.X, points.codes).kernel_
+    free = [hyper.name for hyper in kernel.hyperparameters if not hyper.fixed]
+    near = {f"{name}_bounds": np.multiply.outer(kernel.get_params()[name], REACH) for name in free}
+    return replace(state, kernel=kernel.set_params(**near))
 
 
 def classifier(state: PageState) -> Any:
@@ -150,7 +149,6 @@ def classifier(state: PageState) -> Any:
         likelihood=state.likelihood,
         inference=samplers.get(state.method, state.method),
         optimizer=None,
-        integration=state.integration,
         random_state=0,
     )
 
@@ -198,29 +196,29 @@ def all_proba(state: PageState, clf: Any, X: Array) -> Array:
 def draw_picture(state: PageState) -> Picture:
     """Return the predictions of the classifier of a state over the view."""
     clf, notes = fit(state)
-    n = LINE if state.points.n_columns == 1 else COARSE if state.method in SAMPLING else PLANE
-    sides = [np.linspace(low, high, n) for low, high in state.points.view]
-    X = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, len(sides))
-    shape, rows = tuple(map(len, reversed(sides))), state.points.code(X)
-    proba = all_proba(state, clf, X).reshape(*shape, -1)
-    deviation = latent_deviation(clf, rows)
-    picture = Picture(state, clf, notes, sides, proba, decision_margins(proba))
-    picture = replace(
-        picture,
-        deviation=deviation.reshape(shape),
-        undecided=undecided(clf, rows).reshape(shape),
-        place=most_informative(state, clf, X, proba.reshape(len(X), -1), deviation),
-    )
+    points, sampled = state.points, state.method in SAMPLING
+    n = LINE if points.n_columns == 1 else COARSE if sampled else PLANE
+    sides = [np.linspace(low, high, n) for low, high in points.view]
+    X = np.stack(np.meshgrid(*sides), axis=-1)
+    shape, rows = X.shape[:-1], points.code(X.reshape(-1, len(sides)))
+    proba = all_proba(state, clf, X.reshape(-1, len(sides))).reshape(*shape, -1)
+    deviation = latent_deviation(clf, rows).reshape(shape)
+    found: dict[str, Any] = {"deviation": deviation, "undecided": undecided(clf, rows).reshape(shape)}
+    found["place"] = most_informative(state, clf, X, (1.0 - (proba**2).sum(axis=-1)) * deviation**2)
     if len(sides) == 2:
-        first, X = np.cumsum([0, *state.points.widths]), state.points.code(state.points.X)
-        numbers = np.flatnonzero(state.points.widths == 1)
-        effects = [(state.points.names[j], clf.effect(X, int(first[j]), "latent", LEVEL)) for j in numbers]
-        return replace(picture, effects=effects)
-    picture = replace(picture, latent=latent_band(clf, rows, LEVEL))
-    if len(clf.classes_) > 2 or not model_of(clf).problem.is_of_labels:  # intervals would be slow
-        return picture
-    draws = clf.sample_latent(rows, N_DRAWS, random_state=0).T if picture.evidence is None else ()
-    return replace(picture, interval=clf.predict_interval(rows, LEVEL), draws=draws)
+        inputs, coded = (
+            points.code(points.X),
+            zip(points.names, points.widths, (0, points.widths[0]), strict=True),
+        )
+        found["effects"] = [
+            (name, clf.effect(inputs, int(j), "latent", LEVEL)) for name, k, j in coded if k == 1
+        ]
+    else:
+        found["latent"] = latent_band(clf, rows, LEVEL)
+        if len(clf.classes_) == 2 and model_of(clf).problem.is_of_labels:  # others would be slow
+            found["interval"] = clf.predict_interval(rows, LEVEL)
+            found["draws"] = clf.sample_latent(rows, N_DRAWS, random_state=0).T if sampled else ()
+    return Picture(state, clf, notes, sides, proba, decision_margins(proba), **found)
 
 
 def undecided(clf: Any, rows: Array) -> Array:
@@ -228,33 +226,27 @@ def undecided(clf: Any, rows: Array) -> Array:
 
     With several latent functions it does if their largest mean is less than 1.96 posterior deviations above another.
     """
-    z = float(ndtri(0.5 + 0.5 * LEVEL))
     if model_of(clf).n_latents is None:
-        mean, std = clf.predict_latent(rows, return_std=True)
-        low, high = (
-            model_of(clf).likelihood.log_classes(f).argmax(axis=-1) for f in (mean - z * std, mean + z * std)
-        )
+        decide = model_of(clf).likelihood.log_classes
+        low, high = (decide(end[:, 0]).argmax(axis=-1) for end in latent_band(clf, rows, LEVEL)[1:])
         return np.asarray(low != high)
     mean, cov = clf.predict_latent(rows, return_cov=True)
     i, best, var = np.arange(len(mean)), mean.argmax(axis=1), np.einsum("icc->ic", cov)
-    gap = mean[i, best, None] - mean
     spread = np.sqrt(np.maximum(var[i, best, None] + var - 2.0 * cov[i, best], 0.0))
-    close = gap < z * spread
-    close[i, best] = False
-    return np.asarray(close.any(axis=1))
+    least = mean[i, best, None] - mean - ndtri(0.5 + 0.5 * LEVEL) * spread
+    least[i, best] = 0.0
+    return np.asarray((least < 0.0).any(axis=1))
 
 
-def most_informative(state: PageState, clf: Any, X: Array, proba: Array, deviation: Array) -> Any:
+def most_informative(state: PageState, clf: Any, X: Array, variance: Array) -> Any:
     """Return the place within the view whose label is most informative about f, and its information in nats.
 
-    Of some places inside the grid those are tried whose labels vary most with f: p (1 - p) var[f], to which the
-    information is proportional where the variance is small.
+    Of some places inside the grid X those are tried where the ``variance`` of labels times that of f is largest, to
+    which the information is proportional where it is small.
     """
-    sides = [np.unique(x) for x in X.T]
-    steps = [max(1, len(side) // N_SIDE[len(sides) - 1]) for side in sides]
-    sides = [side[max(1, step // 2) : -1 : step] for side, step in zip(sides, steps, strict=True)]
-    inner = np.all([np.isin(x, side) for x, side in zip(X.T, sides, strict=True)], axis=0)
-    rank = inner * (1.0 - (proba**2).sum(axis=1)) * deviation**2
-    tried = X[np.argsort(-rank, kind="stable")[: min(N_PLACES, inner.sum())]]
+    step = max(1, len(X) // N_SIDE[X.shape[-1] - 1])
+    inner = (slice(max(1, step // 2), -1, step),) * X.shape[-1]
+    order = np.argsort(-variance[inner], axis=None, kind="stable")
+    tried = X[inner].reshape(-1, X.shape[-1])[order[:N_PLACES]]
     gain = bald(clf, state.points.code(tried))
     return state.points.inside(tried[gain.argmax()]), float(gain.max())

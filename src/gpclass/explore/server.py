@@ -34,7 +34,7 @@ def make_document(doc: Any, table: PageState | None = None, kept: Any = None) ->
     doc.title = "gpclass explore"
     doc.template = files("gpclass.explore.page").joinpath("page.html").read_text("utf-8")
     with doc.models.freeze():  # without it Bokeh collects all models again for each root, which takes seconds
-        for root in session.roots():
+        for root in (session.canvas.root, *session.layout.widgets.values()):
             doc.add_root(root)
     doc.js_on_event("document_ready", session.layout.grey)
     doc.on_session_destroyed(lambda context: session.close())

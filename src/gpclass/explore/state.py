@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpclass.core.protocols import Array
 from gpclass.datasets import problems
 from gpclass.kernels import move, named_kernel
-from gpclass.plotting.base import hyperparameter_names, short_names
+from gpclass.plotting.base import hyperparameter_names
 
 MOST_CLASSES = 5
 TABLE = "your table"
@@ -20,8 +20,9 @@ SIDE = 12  # rows across the view, which determine the scales of kernels
 NEAR = 0.025  # distance from a marker, in widths of the figure, within which a click selects it
 HEIGHT = 5.0  # height of a figure of probabilities, in the same unit
 DEFAULT = "default"  # name of the kernel that the classifier chooses by the evidence
-PARTS = ("", " of the bias", " of the linear part")  # of that kernel
-DECADES = 3.0  # range of the sliders of that kernel on both sides of what was learned
+PARTS = ("", " of the bias", " of the linear part")  # of that kernel, each with a variance
+DIALS = [f"dial{k}" for k in range(7)]  # names of hyperparameters; no kernel here has more than seven
+LN10 = float(np.log(10.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,12 +103,10 @@ class PageState:
 
     points: Points
     family: str = "rbf"  # the name of a kernel, or `DEFAULT`
-    theta: tuple[float, ...] = ()  # natural logarithms; empty for the initial hyperparameters
-    likelihood: str = "probit"  # as of `GaussianProcessClassifier`; so is ``integration``
+    kernel: Any = None  # that kernel at its hyperparameters; None if the classifier has not chosen it yet
+    likelihood: str = "probit"  # as of `GaussianProcessClassifier`
     method: str = "vi"  # its ``inference``
-    integration: str = "exact"
     other: str = ""  # the method to compare with; empty for none
-    chosen: Any = None  # the kernel that the classifier has chosen for `DEFAULT`
     drawn: int = 1  # class of points that are added
     selected: int | None = None  # the point that was clicked last
     large: bool = False  # one picture only, with large type
@@ -115,8 +114,8 @@ class PageState:
     words: str = ""
 
     def __post_init__(self) -> None:
-        if not self.theta and (self.family != DEFAULT or self.chosen is not None):
-            object.__setattr__(self, "theta", tuple(_initial_kernel(self).theta.tolist()))
+        if self.kernel is None and self.family != DEFAULT:
+            object.__setattr__(self, "kernel", initial_kernel(self.family, self.points))
 
     @property
     def n_classes(self) -> int:
@@ -124,10 +123,21 @@ class PageState:
         return len(self.points.labels)
 
     @property
-    def kernel(self) -> Any:
-        """The kernel at its hyperparameters; None if the classifier has not chosen it yet."""
-        kernel = _initial_kernel(self)
-        return None if kernel is None else move(kernel, np.array(self.theta))
+    def theta(self) -> list[float]:
+        """Natural logarithms of the hyperparameters, if there is a kernel."""
+        return [] if self.kernel is None else list(map(float, self.kernel.theta))
+
+
+def initial_kernel(family: str, points: Points) -> Any:
+    """Return a named kernel with initial scales and bounds derived from the middle half of the visible range.
+
+    They do not depend on the points, so that a point can be moved while everything else is fixed.
+    """
+    low, high = points.view.T
+    rows = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
+    rows = np.where(points.widths > 1, np.arange(SIDE)[:, None] % points.widths, rows)
+    groups = np.repeat(np.arange(points.n_columns), points.widths) if any(points.levels) else None
+    return named_kernel(family, points.code(rows), groups=groups)
 
 
 # ------------------------------------------------------------------------------------ starts
@@ -173,81 +183,65 @@ def nearest(points: Points, place: Any) -> int | None:
 
 
 def click(state: PageState, place: ArrayLike) -> PageState:
-    """Return the state with the point at a position of the figure selected, or a new point of the current class."""
-    i = nearest(state.points, place)
-    return add_point(state, place, state.drawn) if i is None else replace(state, selected=i)
-
-
-def add_point(state: PageState, x: ArrayLike, code: int) -> PageState:
-    """Return the state with a new point, which is selected."""
-    points = state.points
-    X, codes = np.concatenate([points.X, points.inside(x)[None]]), np.append(points.codes, code)
-    return replace(state, points=replace(points, X=X, codes=codes), selected=len(points))
+    """Return the state with the point at a position of the figure selected, or with a new point of the class chosen."""
+    points, i = state.points, nearest(state.points, place)
+    if i is not None:
+        return replace(state, selected=i)
+    X, codes = np.concatenate([points.X, points.inside(place)[None]]), np.append(points.codes, state.drawn)
+    return _with_points(state, X, codes, selected=len(points))
 
 
 def move_point(state: PageState, i: int, x: ArrayLike) -> PageState:
     """Return the state with a point moved within the view and selected."""
     X = state.points.X.copy()
     X[i] = state.points.inside(x)
-    return replace(state, points=replace(state.points, X=X), selected=i)
+    return _with_points(state, X, state.points.codes, selected=i)
 
 
 def delete_point(state: PageState) -> PageState:
     """Return the state without the selected point, if there is one."""
-    return state if state.selected is None else _keep(state, np.arange(len(state.points)) != state.selected)
+    kept = np.arange(len(state.points)) != state.selected
+    return _with_points(state, state.points.X[kept], state.points.codes[kept])
 
 
-def _keep(state: PageState, kept: NDArray[np.bool_]) -> PageState:
-    points = replace(state.points, X=state.points.X[kept], codes=state.points.codes[kept])
-    return replace(state, points=points, selected=None)
-
-
-def set_classes(state: PageState, n_classes: int) -> PageState:
-    """Return the state with another number of classes; points of classes that no longer exist are deleted."""
-    labels = (*state.points.labels, *map(str, range(state.n_classes, n_classes)))[:n_classes]
-    state = _keep(state, state.points.codes < n_classes)
-    points = replace(state.points, labels=labels)
-    return replace(state, points=points, drawn=min(state.drawn, n_classes - 1))
+def _with_points(state: PageState, X: Array, codes: Any, selected: int | None = None) -> PageState:
+    return replace(state, points=replace(state.points, X=X, codes=codes), selected=selected)
 
 
 # ------------------------------------------------------------------------------------- model
 
 
+def change(state: PageState, name: str, value: Any) -> PageState:
+    """Return the state with another value of a field; points of classes that no longer exist are deleted.
+
+    The name may also be one of `DIALS`, for the decimal logarithm of a hyperparameter.
+    """
+    if name in DIALS:
+        theta = np.array(state.theta)
+        theta[DIALS.index(name)] = value * LN10
+        return set_theta(state, theta)
+    if name == "n_classes":
+        labels = (*state.points.labels, *map(str, range(state.n_classes, int(value))))[: int(value)]
+        kept = state.points.codes < len(labels)
+        state = _with_points(state, state.points.X[kept], state.points.codes[kept])
+        points, drawn = replace(state.points, labels=labels), min(state.drawn, len(labels) - 1)
+        return replace(state, points=points, drawn=drawn)
+    kernel = None if name == "family" else state.kernel
+    return replace(state, **{"kernel": kernel, name: value})
+
+
 def dials(state: PageState) -> list[tuple[str, float, float]]:
     """Return the name of each hyperparameter and the range of its natural logarithm, in the order of theta."""
-    kernel = _initial_kernel(state)
-    if kernel is None:
+    if state.kernel is None:
         return []
-    names = short_names(hyperparameter_names(kernel))
-    if kernel is state.chosen:  # the smooth part, a bias, and perhaps a linear part
-        ends = [name.split("__")[-1].replace("_", " ") for name in hyperparameter_names(kernel)]
-        part = [ends[:k].count(end) * (1 if end.startswith("constant") else 2) for k, end in enumerate(ends)]
-        names = [end + PARTS[k] for end, k in zip(ends, part, strict=True)]
+    ends = [name.split("__")[-1].replace("_", " ") for name in hyperparameter_names(state.kernel)]
+    variances = [f"variance{PARTS[ends[:k].count(end)]}" for k, end in enumerate(ends)]
+    names = [end.replace("constant value", name) for end, name in zip(ends, variances, strict=True)]
     for i, column in enumerate(state.points.names):
         names = [name.replace(f"[{i}]", f" of {column}") for name in names]
-    names = [name.replace("constant value", "variance") for name in names]
-    low, high = kernel.bounds.T
-    if kernel is state.chosen:  # its bounds are twelve decades apart
-        near, reach = np.array([kernel.theta, state.theta]), DECADES * np.log(10.0)
-        low, high = np.maximum(low, near.min(axis=0) - reach), np.minimum(high, near.max(axis=0) + reach)
-    return list(zip(names, low.tolist(), high.tolist(), strict=True))
-
-
-def _initial_kernel(state: PageState) -> Any:
-    """Return the kernel of a state, with initial scales and bounds derived from the middle half of the visible range.
-
-    They do not depend on the points, so that a point can be moved while everything else is fixed.
-    """
-    if state.family == DEFAULT:
-        return state.chosen
-    points, (low, high) = state.points, state.points.view.T
-    rows = np.linspace(0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high, SIDE)
-    rows = np.where(points.widths > 1, np.arange(SIDE)[:, None] % points.widths, rows)
-    groups = np.repeat(np.arange(points.n_columns), points.widths) if any(points.levels) else None
-    return named_kernel(state.family, points.code(rows), groups=groups)
+    return [(name, *ends) for name, ends in zip(names, state.kernel.bounds.tolist(), strict=True)]
 
 
 def set_theta(state: PageState, theta: ArrayLike) -> PageState:
     """Return the state with these hyperparameters, clipped to their bounds."""
-    low, high = _initial_kernel(state).bounds.T
-    return replace(state, theta=tuple(np.clip(np.asarray(theta, dtype=float), low, high).tolist()))
+    return replace(state, kernel=move(state.kernel, np.clip(theta, *state.kernel.bounds.T)))

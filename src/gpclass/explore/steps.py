@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,13 +12,14 @@ import numpy as np
 from gpclass.core.optimisers import minimise
 from gpclass.core.protocols import Array
 from gpclass.explore.scene import Picture, Scene, all_proba, fit, model_of, scene, signed, with_kernel
-from gpclass.explore.state import PageState, nearest, set_theta
+from gpclass.explore.state import PageState, dials, nearest, set_theta
 from gpclass.learning.strategies import SAMPLING
 from gpclass.priors import NotPositiveError
 
 SIZE = 11  # points along each side of the surface of the evidence
 SPAN = 3.0  # range around the current hyperparameters, in natural logarithms
 VISIBLE_NATS = 0.05  # error of the surface that cannot be seen: 1/200 of the range of its colours
+MAPPED = ("points", "family", "method", "likelihood")  # fields that the evidence depends on
 N_ROWS = 5  # points shown behind a prediction
 
 
@@ -45,12 +46,38 @@ def learn(state: PageState) -> Iterator[tuple[Scene, str]]:
         yield scene(set_theta(state, theta)), words
 
 
-def surface(state: PageState) -> Iterator[tuple[Array, Array, Array] | None]:
-    """Yield None after each evaluation, and then the log evidence over the first two hyperparameters.
+@dataclass(frozen=True, slots=True, eq=False)
+class Surface:
+    """The log evidence over the first two hyperparameters of a state."""
 
-    Before the evidence come the natural logarithms of the first, along its columns, and of the second. It is NaN where
-    the method fails; if it fails everywhere, there is no surface. Each evaluation starts from the sites of the last
-    one, which is beside it.
+    state: PageState
+    sides: tuple[Array, Array]  # natural logarithms of the hyperparameters
+    evidence: Array  # a column for each value of the first one; NaN where the method fails
+
+    def covers(self, state: PageState) -> bool:
+        """Return whether another state is on this surface: its first two hyperparameters, and equal other values."""
+        ends = zip(self.sides, state.theta, strict=False)
+        near = all(side[0] - 1e-9 <= theta <= side[-1] + 1e-9 for side, theta in ends)
+        same = all(getattr(state, name) == getattr(self.state, name) for name in MAPPED)
+        return near and same and state.theta[2:] == self.state.theta[2:]
+
+    def note(self, picture: Picture) -> str:
+        """Return how the evidence of a picture compares with the highest one."""
+        evidence = float(picture.clf.log_marginal_likelihood_value_)
+        top = float(np.nanmax(self.evidence))
+        words = f"Highest value shown: {signed(top)}. At the star: {signed(evidence)}."
+        if top <= evidence + VISIBLE_NATS:
+            return words
+        i, j = np.unravel_index(int(np.nanargmax(self.evidence)), self.evidence.shape)
+        best = zip(dials(self.state), (self.sides[0][j], self.sides[1][i]), strict=False)
+        where = ", ".join(f"{name} {np.exp(value):.3g}" for (name, *_), value in best)
+        return f"{words} It is higher at {where}: click there, and learn from there."
+
+
+def surface(state: PageState) -> Iterator[Surface | None]:
+    """Yield None after each evaluation, and then the surface, unless the method fails everywhere.
+
+    Each evaluation starts from the sites of the last one, which is beside it.
     """
     model, theta = model_of(fit(state)[0]), np.array(state.theta)
     low, high = state.kernel.bounds.T
@@ -66,12 +93,7 @@ def surface(state: PageState) -> Iterator[tuple[Array, Array, Array] | None]:
             values[i, j], sites = found.evidence, found.sites
         yield None
     if np.isfinite(values).any():
-        yield a, b, values
-
-
-def surface_key(state: PageState) -> tuple[Any, ...]:
-    """Return what the evidence over the first two hyperparameters depends on."""
-    return state.points, state.family, state.chosen, state.theta[2:], state.method, state.likelihood
+        yield Surface(state, (a, b), values)
 
 
 def reasons(picture: Picture, place: Any) -> tuple[list[str], list[int], list[float]]:

@@ -16,16 +16,13 @@ from gpclass.core.progress import reporter
 from gpclass.explore import scene, steps
 from gpclass.explore import state as actions
 from gpclass.explore.jobs import Worker
-from gpclass.explore.page.layout import DIALS
 from gpclass.explore.page.session import Session
-from gpclass.explore.state import delete_point, from_table
-from gpclass.learning import prediction
+from gpclass.explore.state import DIALS, delete_point, from_table
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(steps, "SIZE", 3)
-    monkeypatch.setattr(prediction, "N_DRAWS", 64)  # for integration="monte_carlo"
     for known in registry._PARTS.values():  # what other tests in this process have defined is not on the page
         for name in [name for name, part in known.items() if not part.__module__.startswith("gpclass.")]:
             monkeypatch.delitem(known, name)
@@ -114,7 +111,7 @@ def test_markup_in_a_table_is_shown_as_it_is():
     begun = from_table(X, ["<b>"] * 6 + ["ok"] * 6, ("<i>a</i>", "b"), "<script>alert(1)</script>.csv")
     page = Session(lambda work: work(), begun, worker=Inline)
     assert "<script>" not in page.layout["words"].text
-    assert page.layout["start"].value == "your table"
+    assert page.layout["origin"].value == "your table"
 
 
 def test_a_kernel_of_one_hyperparameter_has_no_surface(page):
@@ -185,12 +182,25 @@ def test_moving_over_the_picture_shows_the_points_behind_it(page):
     assert not page.layout.effects[0].fig.visible
 
 
+def test_ordered_classes_have_one_latent_function():
+    begun = from_table(np.arange(9.0)[:, None], np.repeat([0, 1, 2], 3), ("x",), "")
+    page = Session(lambda work: work(), begun, worker=Inline)
+    page.layout["likelihood"].value = "ordinal"
+    assert status(page) == ""
+    latent, proba = (
+        charts[0].sources["curves"].data["ys"] for charts in (page.canvas.latents, page.canvas.probas)
+    )
+    np.testing.assert_allclose(latent, page.shown.picture.latent[0].T)
+    assert len(latent) == 1
+    assert len(proba) == 3
+
+
 def test_a_presentation_has_one_picture(page):
     page.layout["other"].value = "laplace"
     page.layout["large"].active = True
     assert page.canvas.probas[0].fig.visible
     assert not page.canvas.latents[0].fig.visible
-    assert not page.canvas.lines[1].visible
+    assert not page.canvas.sides[1].visible
     assert page.canvas.probas[0].fig.title.text.startswith("vi, log evidence −")
 
 
@@ -215,11 +225,10 @@ def random_action(page, rng):
         "family",
         "method",
         "likelihood",
-        "integration",
         "other",
-        "classes",
+        "n_classes",
     ]
-    selects += ["start"]
+    selects += ["origin"]
     kinds = {
         "click": 0.3,
         "drag": 0.2,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,39 +16,78 @@ COLOURS = tuple(colour for colour, _, _ in STYLES[:MOST_CLASSES])
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle")
 DASHES = ("solid", "solid", "dashed", "dotdash", "dotted")  # with two classes only the second one is drawn
 INK = "#222222"
-HATCH = {
-    "hatch_pattern": "/",
-    "hatch_color": "#555555",
-    "hatch_alpha": 0.45,
-    "hatch_weight": 0.8,
-    "hatch_scale": 9.0,
-}
-UNDECIDED = {"fill_color": "#777777", "fill_alpha": 0.12, "line_color": None, **HATCH}
-IMAGE = ("image", "x", "y", "dw", "dh")  # column names of a data source for images
-CURVE = {"colour": COLOURS[1], "dash": "solid", "width": 2.5, "alpha": 1.0}
+IMAGE = ("image", "x", "y", "dw", "dh")
+HATCH = {"hatch_pattern": "/", "hatch_color": "#555555", "hatch_alpha": 0.45, "hatch_weight": 0.8}
+GREY = {"fill_color": "#777777", "fill_alpha": 0.12, "line_color": None, "hatch_scale": 9.0, **HATCH}
+RING = {"marker": "circle", "fill_color": None, "line_width": 2.5, "level": "overlay"}
+CROSS = {"marker": "cross", "size": 20, "level": "overlay"}
+STAR = {"marker": "star", "color": "white", "line_color": INK, "size": 22, "line_width": 2}
+# What is drawn, from the lowest to the highest: the data source, the glyph, its columns, and what is the same for all.
+CURVES: list[tuple[str, str, Sequence[str], dict[str, Any]]] = [
+    ("bands", "patches", ("xs", "ys", "color"), {"fill_alpha": 0.17, "line_color": None}),
+    ("draws", "multi_line", ("xs", "ys"), {"line_color": "#555555", "line_alpha": 0.35}),
+    ("curves", "multi_line", ("xs", "ys", "line_color", "line_dash"), {"line_width": 2.5}),
+    ("undecided", "quad", ("left", "right"), {"bottom": 0.0, "top": 1.0, **GREY}),
+    ("strip", "quad", ("left", "right", "color"), {"bottom": -0.155, "top": -0.105}),  # below the axis of p
+    ("boundaries", "vspan", ("x",), {"color": INK, "line_width": 1.5, "line_dash": "dotted"}),
+]
+MAP: list[tuple[str, str, Sequence[str], dict[str, Any]]] = [
+    ("field", "image", IMAGE, {"level": "image"}),
+    ("colours", "image_rgba", IMAGE, {"level": "image"}),
+    ("undecided", "multi_polygons", ("xs", "ys"), GREY),
+    ("lines", "multi_line", ("xs", "ys"), {"color": "white", "line_width": 4.5, "alpha": 0.8}),
+    ("lines", "multi_line", ("xs", "ys"), {"color": INK, "line_width": 2}),
+    ("star", "scatter", ("x", "y"), STAR),
+]
+POINTS: list[tuple[str, str, Sequence[str], dict[str, Any]]] = [
+    (
+        "points",
+        "scatter",
+        ("x", "y", "marker", "fill_color"),
+        {"line_color": "white", "size": 11, "level": "overlay"},
+    ),
+    ("rings", "scatter", ("x", "y", "size", "line_color"), RING),
+    ("place", "scatter", ("x", "y"), {"line_color": "white", "line_width": 7, **CROSS}),
+    ("place", "scatter", ("x", "y"), {"line_color": INK, "line_width": 3, **CROSS}),
+]
 
 
 class Panel:
-    """A figure in the style of the page, with named data sources; dragging in it moves points, not the axes."""
+    """A figure of curves or of a map, with named data sources; dragging in it moves points, not the axes.
 
-    def __init__(self, sources: dict[str, Any], height: int, x_range: Any, y_range: Any) -> None:
-        from bokeh.models import ColumnDataSource
+    Some ``shared`` sources may belong to several panels.
+    """
+
+    def __init__(self, layers: Any, height: int, x_range: Any, y_range: Any, **shared: Any) -> None:
+        from bokeh.models import ColorBar, ColumnDataSource, LinearColorMapper
         from bokeh.plotting import figure
 
-        sources = sources | {"place": ("x", "y")}
-        self.sources = {name: ColumnDataSource({key: [] for key in keys}) for name, keys in sources.items()}
         self.fig = figure(
             height=height, min_height=height, sizing_mode="stretch_both", tools="", toolbar_location=None, title=" ",
             min_border_right=12, output_backend="canvas", x_range=x_range, y_range=y_range,
         )  # fmt: skip
         self.fig.grid.grid_line_color = "#e6e6e6"
+        self.fig.grid.visible = layers[0][0] != "field"
         self.fig.outline_line_color = "#cccccc"
         self.fig.axis.axis_label_text_font_style = "normal"
+        self.scale = LinearColorMapper(palette="Cividis256", low=0.0, high=1.0)
+        small = {"major_label_text_font_size": "11px", "label_standoff": 5, "padding": 4}
+        self.bar = ColorBar(color_mapper=self.scale, width=10, visible=False, **small)
+        self.fig.add_layout(self.bar, "right")
+        self.sources: dict[str, Any] = {}
+        for name, glyph, columns, looks in layers:
+            known = shared if name in shared else self.sources
+            source = known.setdefault(name, ColumnDataSource({column: [] for column in columns}))
+            scale = {"color_mapper": self.scale} if glyph == "image" else {}
+            getattr(self.fig, glyph)(
+                **{column: column for column in columns}, source=source, **looks, **scale
+            )
 
-    def put(self, title: str = "", **data: Any) -> None:
-        """Draw these data under a title; sources that are not given are cleared."""
+    def put(self, title: str = "", kept: Sequence[str] = (), **data: Any) -> None:
+        """Draw these data under a title; sources that are neither given nor ``kept`` are cleared."""
         self.fig.title.text = title
-        for name, source in self.sources.items():
+        for name in self.sources.keys() - set(kept):
+            source = self.sources[name]
             source.data = data.get(name, {column: [] for column in source.data})
 
     def label(self, *axes: tuple[str, Any]) -> None:
@@ -66,92 +106,40 @@ class Panel:
         self.fig.axis.major_label_text_font_size = "20px" if large else "11px"
         self.fig.axis.axis_label_text_font_size = "24px" if large else "13px"
 
-    def draw_points(self, points: Any, shares: Any) -> None:
-        """Draw the points of a source, a ring around the selected one, other rings, and the most informative place."""
-        looks = {"marker": "marker", "fill_color": "colour", "line_color": "white", "line_width": 1.2}
-        self.fig.scatter("x", "y", source=points, level="overlay", size=11, **looks)
-        for source, size, colour in ((points, "ring", INK), (shares, "size", "colour")):
-            ring = {"marker": "circle", "fill_color": None, "line_color": colour, "line_width": 2.5}
-            self.fig.scatter("x", "y", source=source, level="overlay", size=size, **ring)
-        for colour, width in (("white", 7), (INK, 3)):
-            cross = {"marker": "cross", "size": 20, "line_color": colour, "line_width": width}
-            self.fig.scatter("x", "y", source=self.sources["place"], level="overlay", **cross)
-
-
-class LineChart(Panel):
-    """Curves with bands over one column, and rectangles below them for the decision."""
-
-    def __init__(self, height: int, x_range: Any, ends: tuple[float, float]) -> None:
-        from bokeh.models import Range1d
-
-        sources = {
-            "bands": ("xs", "ys", "colour"), "curves": ("xs", "ys", *CURVE),
-            "strip": ("left", "right", "colour"), "boundaries": ("x",), "undecided": ("left", "right"),
-        }  # fmt: skip
-        super().__init__(sources, height, x_range, Range1d(*ends))
-        fig, get = self.fig, self.sources
-        fig.patches("xs", "ys", source=get["bands"], fill_color="colour", fill_alpha=0.17, line_color=None)
-        looks = {f"line_{name}": name for name in ("dash", "width", "alpha")}
-        fig.multi_line("xs", "ys", source=get["curves"], line_color="colour", **looks)
-        fig.quad(left="left", right="right", bottom=0.0, top=1.0, source=get["undecided"], **UNDECIDED)
-        box = {"left": "left", "right": "right", "bottom": -0.155, "top": -0.105}  # below the axis of p
-        fig.quad(**box, source=get["strip"], fill_color="colour", line_color=None)
-        fig.vspan("x", source=get["boundaries"], color=INK, line_width=1.5, line_dash="dotted")
-
-    def show_functions(
-        self, title: str, x: Array, functions: Any, codes: list[int], more: Any = (), **data: Any
+    def show_curves(
+        self, title: str, x: Array, codes: Sequence[int], middle: Array, low: Any, high: Any, **data: Any
     ) -> None:
-        """Draw latent functions (their means, low and high ends, (n, n_curves)) of these classes; set the range."""
-        mean, low, high = (np.reshape(each, (len(x), -1)).T for each in functions)
-        looks = [{"ys": f, "colour": COLOURS[c], "dash": DASHES[c]} for f, c in zip(mean, codes, strict=True)]
-        bands = [(a, b, COLOURS[c]) for a, b, c in zip(low, high, codes, strict=True)]
-        self.show(title, x, [*more, *looks], bands, **data)
-        edge = 0.05 * float(high.max() - low.min())
-        self.fig.y_range.update(start=float(low.min()) - edge, end=float(high.max()) + edge)
+        """Draw curves of these classes, (n, n_curves), and the bands around them; None for no bands.
 
-    def show(self, title: str, x: Array, curves: Any, bands: Any, **data: Any) -> None:
-        """Draw curves, each with its values and its changes to the style `CURVE`, and bands (low, high, colour)."""
-        styled = [CURVE | curve for curve in curves]
-        lines = {name: [curve[name] for curve in styled] for name in ("ys", *CURVE)}
-        around = [np.concatenate([low, high[::-1]]) for low, high, _ in bands]
-        areas = {"xs": [np.concatenate([x, x[::-1]])] * len(around), "ys": around}
-        areas["colour"] = [colour for *_, colour in bands]
-        self.put(title, curves={"xs": [x] * len(styled), **lines}, bands=areas, **data)
+        A single latent function of several ordered classes has the colour of the last one.
+        """
+        curves = middle.reshape(len(x), -1).T
+        shown = codes[-len(curves) :]
+        colours, dashes = ([each[code] for code in shown] for each in (COLOURS, DASHES))
+        xs, ys = [x] * len(curves), list(curves)
+        if low is not None:
+            around = np.concatenate([low, high[::-1]]).reshape(2 * len(x), -1).T
+            data["bands"] = {
+                "xs": [np.concatenate([x, x[::-1]])] * len(xs),
+                "ys": list(around),
+                "color": colours,
+            }
+        self.put(title, curves={"xs": xs, "ys": ys, "line_color": colours, "line_dash": dashes}, **data)
 
+    def fit(self, *curves: Array) -> None:
+        """Set the vertical range to that of these values, with a margin."""
+        low, high = min(float(each.min()) for each in curves), max(float(each.max()) for each in curves)
+        self.fig.y_range.update(start=low - 0.05 * (high - low), end=high + 0.05 * (high - low))
 
-class Map(Panel):
-    """A map of numbers (by a colour scale) or of colours, with lines and a star on top."""
-
-    def __init__(self, height: int, x_range: Any, y_range: Any) -> None:
-        from bokeh.models import ColorBar, HoverTool, LinearColorMapper
-
-        lines = ("xs", "ys")
-        sources = {"field": IMAGE, "colours": IMAGE, "lines": lines, "star": ("x", "y"), "undecided": lines}
-        super().__init__(sources, height, x_range, y_range)
-        fig, get = self.fig, self.sources
-        fig.grid.visible = False
-        self.scale = LinearColorMapper(palette="Cividis256", low=0.0, high=1.0)
-        columns: dict[str, Any] = {**{name: name for name in IMAGE}, "level": "image"}
-        field = fig.image(source=get["field"], color_mapper=self.scale, **columns)
-        fig.image_rgba(source=get["colours"], **columns)
-        fig.multi_polygons("xs", "ys", source=get["undecided"], **UNDECIDED)
-        fig.multi_line("xs", "ys", source=get["lines"], color="white", line_width=4.5, alpha=0.8)
-        fig.multi_line("xs", "ys", source=get["lines"], color=INK, line_width=2)
-        star = {"marker": "star", "color": "white", "line_color": INK, "size": 22, "line_width": 2}
-        fig.scatter("x", "y", source=get["star"], **star)
-        small = {"major_label_text_font_size": "11px", "label_standoff": 5, "padding": 4}
-        self.bar = ColorBar(color_mapper=self.scale, width=10, **small)
-        fig.add_layout(self.bar, "right")
-        fig.add_tools(HoverTool(renderers=[field], tooltips=[("", "@image{0.000}")], attachment="horizontal"))
-
-    def show(self, title: str, sides: list[Array], values: Array, scale: Any = None, **data: Any) -> None:
-        """Draw numbers by a colour scale (a palette and its two ends), or class probabilities as mixed colours."""
+    def show_map(self, title: str, sides: list[Array], values: Array, scale: Any = None, **data: Any) -> None:
+        """Draw numbers by a colour scale with these ends, or class probabilities as mixed colours."""
         self.bar.visible = scale is not None
         if scale is None:
-            self.put(title, colours=image(sides, blend(values)), **data)
-            return
-        self.scale.update(palette=scale[0], low=scale[1], high=scale[2])
-        self.put(title, field=image(sides, values.astype(np.float32)), **data)
+            data["colours"] = image(sides, blend(values))
+        else:
+            self.scale.update(low=float(scale[0]), high=float(scale[1]))
+            data["field"] = image(sides, values.astype(np.float32))
+        self.put(title, **data)
 
 
 def blend(proba: Array) -> NDArray[np.uint32]:

@@ -13,13 +13,14 @@ from gpclass.explore import state as actions
 from gpclass.explore import steps
 from gpclass.explore.jobs import Worker
 from gpclass.explore.page.canvas import Canvas
-from gpclass.explore.page.layout import LN10, Layout
+from gpclass.explore.page.layout import FIELDS, Layout
 from gpclass.explore.scene import Scene, scene, sentence
-from gpclass.explore.state import DEFAULT, PageState, nearest, start, start_names
+from gpclass.explore.state import PageState, nearest, start, start_names
+from gpclass.explore.steps import Surface
 from gpclass.learning.strategies import SAMPLING
 
 CELLS = 100.0  # a move of the pointer counts if it is at least the width of the picture divided by this
-KEPT = ("likelihood", "method", "integration", "other", "large")  # fields kept when another problem is chosen
+KEPT = ("likelihood", "method", "other", "large")  # fields kept when another problem is chosen
 
 
 class Session:
@@ -28,11 +29,11 @@ class Session:
     def __init__(self, deliver: Any, table: PageState | None = None, *, worker: Any = Worker) -> None:
         self.table, self.state = table, table or start(start_names()[0])
         self.canvas = Canvas()
-        self.layout = Layout(list(dict.fromkeys([self.state.origin, *start_names()])))
+        self.layout = Layout(self.state.origin)
         self.painter = worker(deliver, patient=True)
         self.worker, self.mapper = worker(deliver), worker(deliver)  # for buttons; for the surface
         self.shown = Scene(self.state)
-        self.mapped: Any = None  # what the surface that is shown depends on
+        self.surface: Surface | None = None  # the one that is drawn, if it is that of the state
         self.place: Any = None  # where the pointer is
         self.pointed: Any = None  # the same in cells, and the picture there
         self.dragged: int | None = None
@@ -40,10 +41,6 @@ class Session:
         self.quiet = False  # True while the page, not the user, changes its widgets
         self._connect()
         self.act(lambda state: state)
-
-    def roots(self) -> list[Any]:
-        """Return the models that the page embeds."""
-        return [self.canvas.root, *self.layout.roots()]
 
     def close(self) -> None:
         """Cancel everything."""
@@ -54,22 +51,17 @@ class Session:
         """Call the methods below when the user clicks, drags or changes a widget."""
         self.canvas.listen(self.on_canvas)
         self.layout.landscape.fig.on_event("tap", lambda event: self.go_to(event.x, event.y))
-        for name, control in self.layout.controls.items():
-            self._choose(name, partial(self._change, control.act), control.attribute)
-        self._choose("start", self.begin)
+        for name, attribute in FIELDS.items():
+            self.layout[name].on_change(attribute, partial(self._changed, name))
         self.layout["delete"].on_click(partial(self.act, actions.delete_point))
         for name in ("learn", "stop", "check"):
             self.layout[name].on_click(getattr(self, name))
 
-    def _choose(self, name: str, work: Callable[[Any], None], attribute: str = "value") -> None:
-        def changed(attr: str, old: Any, new: Any) -> None:
-            if not self.quiet:
-                work(new)
-
-        self.layout[name].on_change(attribute, changed)
-
-    def _change(self, act: Callable[[PageState, Any], PageState], value: Any) -> None:
-        self.act(lambda state: act(state, value))
+    def _changed(self, name: str, attr: str, old: Any, new: Any) -> None:
+        if name == "origin" and not self.quiet:
+            self.begin(new)
+        elif not self.quiet:
+            self.act(lambda state: actions.change(state, name, new))
 
     # --------------------------------------------------------------------------------- state
 
@@ -111,7 +103,7 @@ class Session:
         if picture is None or place is None:
             self.pointed = None
             self.layout.explain()
-            self.canvas.show_shares(self.state, [], [])
+            self.canvas.show_shares(self.state)
             return
         view = picture.state.points.view
         cell = np.round(CELLS * (np.array(place)[: len(view)] - view[:, 0]) / np.ptp(view, axis=1)).tolist()
@@ -124,8 +116,7 @@ class Session:
     def go_to(self, x: float | None, y: float | None) -> None:
         """Go to the hyperparameters that were clicked on the surface."""
         if x is not None and y is not None and len(self.state.theta) > 1:
-            theta = (x * LN10, y * LN10, *self.state.theta[2:])
-            self.act(lambda state: actions.set_theta(state, theta))
+            self.act(lambda state: actions.change(actions.change(state, "dial0", x), "dial1", y))
 
     # ------------------------------------------------------------------------------- picture
 
@@ -140,8 +131,8 @@ class Session:
     def paint(self, found: Scene) -> None:
         """Show the pictures, the boundaries and the messages of a computed scene."""
         self.shown, old, new = found, self.state, found.state
-        if new.chosen and (old.family, old.chosen, old.origin) == (DEFAULT, None, new.origin):
-            self.state = replace(old, chosen=new.chosen, theta=new.theta)
+        if old.kernel is None and (old.family, old.origin) == (new.family, new.origin):
+            self.state = replace(old, kernel=new.kernel)
             self._show_widgets()
         self.canvas.show(found)
         self.layout.show_effects(found.picture)
@@ -151,28 +142,32 @@ class Session:
         notes = " ".join(dict.fromkeys(note for each in found.pictures for note in each.notes))
         self.layout.say(found.error or notes, error=bool(found.error))
         code = [f"In Python: {picture.clf!r}" for picture in found.pictures]
-        self.layout.write(found.state.words, *code)
+        self.layout.write("words", found.state.words, *code)
         self.point_at(self.place if new.selected is None else new.points.markers[new.selected])
         self.survey()
 
     def survey(self) -> None:
-        """Draw the evidence over two hyperparameters, if there are two and the method has an evidence."""
+        """Draw the evidence over two hyperparameters if it has changed, and compare its maximum with the star."""
         self.mapper.cancel()
-        state, picture, layout = self.shown.state, self.shown.picture, self.layout
-        if picture is None or picture.clf.log_marginal_likelihood_value_ is None or len(state.theta) < 2:
-            self.mapped = layout.top = None
-            layout.landscape.put("log evidence")
-        elif self.mapped != steps.surface_key(state) or not layout.covers(state):
-            self.mapped = layout.top = None
-            layout.landscape.fig.title.text = "log evidence"  # until the surface is computed
+        picture, landscape = self.shown.picture, self.layout.landscape
+        if (
+            picture is None
+            or picture.clf.log_marginal_likelihood_value_ is None
+            or len(picture.state.theta) < 2
+        ):
+            self.surface = None
+            landscape.put("log evidence")
+        elif self.surface is None or not self.surface.covers(picture.state):
+            self.surface = None
+            landscape.fig.title.text = "log evidence"  # until the surface is computed
+            self.mapper.submit(steps.surface(picture.state), self.show_surface)
+        self.layout.write("note", *([self.surface.note(picture)] if self.surface and picture else []))
 
-            def show(found: Any) -> None:
-                self.mapped = steps.surface_key(state)
-                layout.show_surface(found)
-                layout.show_note(picture)
-
-            self.mapper.submit(steps.surface(state), show)
-        layout.show_note(picture)
+    def show_surface(self, found: Surface) -> None:
+        """Show a surface that was computed for the state that is shown."""
+        self.surface = found
+        self.layout.show_surface(found)
+        self.survey()
 
     # ------------------------------------------------------------------------------- buttons
 
@@ -216,7 +211,7 @@ class Session:
 
         def show(verdict: str) -> None:
             verdicts.append(verdict)
-            self.layout.write(self.state.words, *verdicts)
+            self.layout.write("words", self.state.words, *verdicts)
             self.layout.say("")
 
         self.run(steps.verdicts(self.state), show, "Comparing with importance sampling.")
