@@ -247,7 +247,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         check_labels(y)
         known = np.unique(y if classes is None else classes)
         if len(known) < 2:
-            raise ValueError("The first rows of partial_fit have one class only: give classes=[...].")
+            raise ValueError("The first rows of partial_fit have only one class: give classes=[...].")
         rows, none = self._encoded(X, y, sample_weight, known), np.empty(0, dtype=np.intp)
         new._fit(Training(known, len(X), X, none, data=rows, coding=new.encoder_), seed)
         new.base_estimator_ = replace(new.base_estimator_, objective=None)  # further rows will change it

@@ -92,7 +92,7 @@ def test_pictures(folder, tmp_path):
         figure = tmp_path / f"{model.stem}.png"
         run("plot", model, "-o", figure)
         assert figure.read_bytes().startswith(b"\x89PNG")
-    assert "4 columns, not all of them numbers without gaps" in one_sentence(
+    assert "4 columns, and some of them are not complete numerical columns" in one_sentence(
         run("plot", folder / "mixed.gpc", code=1)
     )
     assert "chains" in one_sentence(run("plot", one, "--kind", "trace", code=1))

@@ -116,7 +116,7 @@ def test_what_training_did_not_have_is_counted(messy, tmp_path):
 def test_an_identifier_is_named(tmp_path):
     MESSY.assign(id=np.arange(N)).to_csv(tmp_path / "t.csv", index=False)
     result = run("fit", tmp_path / "t.csv", "-t", "y", "--inference", "laplace", "-o", tmp_path / "m.gpc")
-    assert "Column 'id' of the table numbers the rows, and is likely to be an identifier" in result.stderr
+    assert "Column 'id' of the table numbers the rows and is likely to be an identifier" in result.stderr
 
 
 BROKEN = {
@@ -148,7 +148,7 @@ BROKEN = {
     "constant": ("a,b,y\n1,,0\n1,,1\n", "All columns of the table are constant"),
     "latin": (
         b"caf\xe9,y\n1,0\n",
-        "utf-8, as it has the byte 0xe9: give its encoding, such as --encoding latin-1",
+        "utf-8 text, because it contains the byte 0xe9: specify its encoding, such as --encoding latin-1",
     ),
 }
 
@@ -339,6 +339,6 @@ def test_files_that_can_be_read_once_and_lines_of_json(messy, tmp_path):
     with zipfile.ZipFile(tmp_path / "two.zip", "w") as packed:
         packed.writestr("a.csv", "x\n1")
         packed.writestr("b.csv", "x\n1")
-    assert "has several files" in one_sentence(run("fit", tmp_path / "two.zip", "-t", "y", code=1))
+    assert "contains several files" in one_sentence(run("fit", tmp_path / "two.zip", "-t", "y", code=1))
     (tmp_path / "t.csv").write_bytes(b"\x7fELF\xd0\0\0a,b")
     assert "expected a table" in one_sentence(run("fit", tmp_path / "t.csv", "-t", "y", code=1))

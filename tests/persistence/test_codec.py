@@ -153,7 +153,7 @@ def test_wrong_codes_are_refused():
     code = encoder.value(dish(), "dish")
     less = {**code, "fields": {k: v for k, v in code["fields"].items() if k != "root"}}
     wrong = {
-        "other fields": [change(code, rows_elsewhere=None), change(code, more=1), less],
+        "different fields": [change(code, rows_elsewhere=None), change(code, more=1), less],
         "unknown part": [{**code, "class": "os.system"}],
         "unknown part 'spice saffron'": [{"class": "spice saffron", "fields": {}}],
         "unknown part 'x y'": [{"class": "x y", "fields": {}}],
@@ -205,5 +205,5 @@ def test_kernels_of_others():
     assert trip(Hump(2.0)).get_params() == Hump(2.0).get_params()
     with pytest.raises(ModelFileError, match="cannot hold"):
         trip(Hump(metric=len))
-    with pytest.raises(ModelFileError, match="other fields of Hump"):
+    with pytest.raises(ModelFileError, match="different fields of Hump"):
         Decoder({}).value({"class": "kernel Hump", "fields": {"length_scale": 1.0}})

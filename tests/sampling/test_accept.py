@@ -73,8 +73,8 @@ def test_a_violated_bound_is_found():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: rejection(np.sin, 1.0, (0.0, np.inf), 9), "expected finite ends"),
-        (lambda: rejection(np.sin, 1.0, (1.0, 0.0), 9), "expected finite ends"),
+        (lambda: rejection(np.sin, 1.0, (0.0, np.inf), 9), "expected finite, increasing bounds"),
+        (lambda: rejection(np.sin, 1.0, (1.0, 0.0), 9), "expected finite, increasing bounds"),
         (lambda: rejection(np.sin, 0.0, (0.0, 1.0), 9), "bound=0.0 is not valid"),
         (lambda: rejection(np.sin, 1.0, (-1.0, 1.0), 9, 0), "expected a number of at least 0"),
         (lambda: rejection(lambda x: x * np.nan, 1.0, (0.0, 1.0), 9, 0), "density is nan"),
@@ -105,7 +105,7 @@ def test_the_hopeless_is_refused_early():
 def test_a_proposal_must_be_one():
     with pytest.raises(TypeError, match="cannot propose"):
         generalised_rejection(np.square, stats.poisson(3.0), 0.0, 9)
-    with pytest.raises(TypeError, match="lacks rvs or logpdf"):
+    with pytest.raises(TypeError, match="needs rvs and logpdf"):
         importance(np.square, np.square, "normal", 9)
 
 

@@ -252,10 +252,10 @@ def test_truth_values_are_classes_whatever_their_column(labels):
         (pd.Series(np.where(Y == "yes", "a", None), dtype="string"), "y contains NaN or None in row"),
         (pd.Series(pd.Categorical(np.where(Y == "yes", "a", None))), "y contains NaN or None in row"),
         (np.where(Y == "yes", "a", None), "y contains NaN or None in row"),
-        (np.where(Y == "yes", 1, Y.astype(object)), "y has labels of the kinds int, str, expected text"),
+        (np.where(Y == "yes", 1, Y.astype(object)), "y has labels of the types int, str, expected only text"),
         (
             pd.cut(FRAME["size"], 2),
-            "y has labels of the kinds Interval, expected text, integers or truth values",
+            "y has labels of the types Interval, expected only text, only integers or only booleans",
         ),
     ],
 )

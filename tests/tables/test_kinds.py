@@ -57,10 +57,13 @@ REFUSED = {
     "decimal comma": (["1,5", "2,25"], "numbers as text, such as '1,5': read them as numbers"),
     "thousands": (["1.234.567,5", "2"], "numbers as text, such as '1.234.567,5'"),
     "spaces": (["12 000", "3 500"], "numbers as text"),
-    "percent": (["10%", "12.5 %"], "numbers as text, such as '10%': remove what is not part of the number"),
-    "currency": (["$5", "$1,200.50"], "numbers as text, such as .*: remove what is not"),
+    "percent": (["10%", "12.5 %"], "numbers as text, such as '10%': remove the other characters"),
+    "currency": (["$5", "$1,200.50"], "numbers as text, such as .*: remove the other characters"),
     "sign after the currency": ([f"$-{i},500" for i in range(N)], "numbers as text, such as .*: remove what"),
-    "units": ([f"{i}.5 kg" for i in range(N)], "numbers as text, such as '0.5 kg': remove what is not"),
+    "units": (
+        [f"{i}.5 kg" for i in range(N)],
+        "numbers as text, such as '0.5 kg': remove the other characters",
+    ),
     "few texts among numbers": (
         [*map(str, range(50)), "unknown"],
         "texts among its numbers, such as 'unknown': replace them by numbers or missing values",

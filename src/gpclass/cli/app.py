@@ -27,9 +27,9 @@ EXTRAS = {"bokeh": "explore", "matplotlib": "plot"}  # the extras of these packa
 # What to do about a column that cannot be used as it is. {0} is its name, {1} how to read its numbers.
 REMEDIES = {
     "numbers": "give {1}, or leave it out with --drop {0}",
-    "texts": "correct them, give --missing with those that stand for missing values, or leave it out with --drop {0}",
+    "texts": "correct them, use --missing for those that represent missing values, or leave it out with --drop {0}",
     "new numbers": "give {1}",
-    "conversion": "write it as in the training rows, or give --missing with texts that stand for missing values",
+    "conversion": "write it as in the training rows, or use --missing for text that represents missing values",
     "identifier": "leave it out with --drop {0}, or treat it as categories with --categorical {0}",
     "dates": "write them as 2026-01-31, leave cells without a date empty, or leave it out with --drop {0}",
     "times": "write them as 14:30:00, leave cells without a time empty, or leave it out with --drop {0}",
@@ -86,8 +86,8 @@ def gpclass() -> None:
     """Classify the rows of a table with Gaussian processes. Probabilities come with credible intervals.
 
     DATA is a CSV, JSON, Excel (.xlsx), Parquet or Feather file, possibly compressed (.gz, .zip); - is CSV or JSON from
-    standard input. Columns may have numbers, text, truth values, dates and gaps. An output file appears when it is
-    complete. It has an ending of its kind, and never replaces an input. Every command has its own --help with examples.
+    standard input. Columns may contain numbers, text, booleans, dates and missing values. An output file is written
+    only when it is complete, and never replaces an input. Every command has its own --help with examples.
     Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
     """
 

@@ -78,8 +78,8 @@ def predict(
         found.insert(1, "decision", ["undecided" if i < 0 else decisions[i] for i in chosen])
     if both := list(kept.columns.intersection(found.columns)):
         raise InputError(
-            f"--keep names {named(both)}, and the result has a column of that name: rename it in DATA, or do not keep "
-            "it."
+            f"--keep names {named(both)}, but the result already has such a column: rename it in DATA, or do not "
+            "keep it."
         )
     _write(pd.concat([kept, found], axis=1), path, as_json)
 

@@ -89,7 +89,7 @@ def _probabilities(clf: Any, X: Any, coded: Any, codes: Any) -> tuple[Any, str]:
     try:
         rows, labels = clf.training_rows()
     except ValueError:
-        how = "The model does not keep its training rows: if some are among these rows, the scores are too good."
+        how = "The model does not keep its training rows: if some are among these rows, the scores are too optimistic."
         return clf.predict_proba(X), how
     same = codes is not None and labels is not None and np.array_equal(rows, coded)
     if same and np.array_equal(labels, clf.classes_[codes]):
@@ -97,7 +97,7 @@ def _probabilities(clf: Any, X: Any, coded: Any, codes: Any) -> tuple[Any, str]:
         return clf.loo_proba_, how
     seen = {row.tobytes() for row in np.asarray(rows, dtype=float)}
     n = sum(row.tobytes() in seen for row in np.asarray(coded, dtype=float))
-    found = f"{n} of these {len(X)} rows are training rows, so that the scores are too good."
+    found = f"{n} of these {len(X)} rows are training rows, so the scores are too optimistic."
     return clf.predict_proba(X), found if n else f"None of these {len(X)} rows was used in the fit."
 
 
@@ -150,7 +150,10 @@ def model(subject: Subject) -> dict[str, Any]:
     chosen = [each for each in models if each["chosen"]][:1]
     models = [each for each in models for best in chosen if each["n_rows"] == best["n_rows"]]
     away = [f"{each['value'] - chosen[0]['value']:+.2f}" for each in models[:ROWS]]
-    table = {"model": [each["model"] for each in models[:ROWS]], "log evidence beside the chosen one": away}
+    table = {
+        "model": [each["model"] for each in models[:ROWS]],
+        "log evidence minus the best": away,
+    }
     return {
         "training_rows": known.get("training_rows"),
         "target": known.get("target", "the class"),
@@ -165,7 +168,7 @@ def model(subject: Subject) -> dict[str, Any]:
 def words(kernel: Any) -> str:
     """Return the parts of a kernel in words."""
     if hasattr(kernel, "transform"):
-        return f"{words(kernel.kernel)}, of columns that are transformed by {kernel.transform}"
+        return f"{words(kernel.kernel)}, with the columns transformed by {kernel.transform}"
     if hasattr(kernel, "kernel"):
         return words(kernel.kernel)
     name = type(kernel).__name__
@@ -174,7 +177,7 @@ def words(kernel: Any) -> str:
     if name == "Product" and type(kernel.k1).__name__ == "ConstantKernel":
         return f"{words(kernel.k2)} of deviation {kernel.k1.constant_value**0.5:.3g}"
     if name == "ConstantKernel":
-        return f"a constant of deviation {kernel.constant_value**0.5:.3g}"
+        return f"a constant with standard deviation {kernel.constant_value**0.5:.3g}"
     kinds = dict.fromkeys(("Linear", "DotProduct"), "a linear function") | {"RBF": "a smooth function (RBF)"}
     kinds["Matern"] = f"a rougher function (Matérn {getattr(kernel, 'nu', 0.0):g})"
     return kinds.get(name, f"a function with the kernel {kernel}")

@@ -48,7 +48,7 @@ def check(model: str, draws: int, seed: int, as_json: bool) -> None:
     texts = [f"{title}{part}" for title, part in zip(titles, parts, strict=True)]
     click.echo(output.wrapped("\n\n".join(texts), sys.stdout))
     lines = [(f"row {d.row}", f"{d.label} {d.proba:.3f}, {d.likely} {d.likely_proba:.3f}") for d in doubts]
-    show_pairs("labels that the other rows make improbable, and the most probable class", lines)
+    show_pairs("labels that are improbable given the other rows, and the most probable class", lines)
 
 
 @options.command("info model.gpc", "info model.gpc --json")
@@ -193,10 +193,10 @@ def display_of(clf: Any, kind: str) -> Any:
     coded = clf.encoder_
     plain = coded is None or (coded.numeric_.all() and len(coded.numeric_) == clf.n_features_in_)
     if not plain or clf.n_features_in_ > 2:
-        mixed = "" if plain else ", not all of them numbers without gaps"
+        mixed = "" if plain else ", and some of them are not complete numerical columns"
         raise InputError(
-            f"The model has {clf.n_features_in_} columns{mixed}, expected one or two columns of numbers without gaps: "
-            "fit a model to such --columns."
+            f"The model has {clf.n_features_in_} columns{mixed}, expected one or two numerical columns without missing "
+            "values: fit a model to such --columns."
         )
     model = clf.base_estimator_.models[0]
     # Inducing inputs cover the training rows, which such a model does not keep.

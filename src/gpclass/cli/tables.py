@@ -38,7 +38,7 @@ FEW = 20  # this many classes are accepted regardless of the number of rows
 LONG = "remove lines above the header, or check separators and quotes"
 FAULTS = {  # messages of pandas, and what is said instead
     r"Expected (\d+) fields in line (\d+), saw (\d+)": rf"has \3 values in line \2, and \1 in the lines above: {LONG}",
-    "Multiple files found": "has several files: unpack it, and give one of them",
+    "Multiple files found": "contains several files: unpack it, and give one of them",
     "No columns to parse": "is empty, expected a header and rows of values",
 }
 
@@ -91,7 +91,7 @@ def _source(path: str) -> tuple[Callable[[], Any], str]:
     stem, kind = os.path.splitext(path.lower())
     kind = os.path.splitext(stem)[1] if kind in PACKED else kind
     if kind in UNKNOWN:
-        raise InputError(f"{path} is not a table of a kind that can be read: save it as .xlsx or .csv.")
+        raise InputError(f"{path} has a format that cannot be read: save it as .xlsx or .csv.")
     stdin = contextlib.nullcontext(sys.stdin.buffer) if path == "-" else None
     with access(path, "read"), stdin or open(path, "rb") as file:
         if not stdin and os.path.isfile(path):
@@ -138,7 +138,7 @@ def _csv(source: Any, path: str, separator: str | None, encoding: str, text: Any
 def _named(path: str, frame: Any, names: list[str]) -> Any:
     """Return a table with the names of its first row, without a first column that has no name and numbers the rows."""
     if not any(names):
-        raise InputError(f"{path} has an empty first row, expected names of columns: remove rows above them.")
+        raise InputError(f"{path} has an empty first row, expected column names: remove empty rows.")
     first = pd.to_numeric(frame.iloc[:, 0], errors="coerce")
     if not names[0] and first.is_unique and (first % 1 == 0).all():
         names, frame = names[1:], frame.iloc[:, 1:]
@@ -191,10 +191,10 @@ def _one_sentence(path: str) -> Iterator[None]:
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         wide = error.start == 0 and byte in codecs.BOM_UTF16
-        remedy = f"give its encoding, such as --encoding {'utf-16' if wide else 'latin-1'}"
+        remedy = f"specify its encoding, such as --encoding {'utf-16' if wide else 'latin-1'}"
         remedy = "expected a table" if b"\0" in error.object and not wide else remedy
         raise InputError(
-            f"{path} is not text in {error.encoding}, as it has the byte {byte:#04x}: {remedy}."
+            f"{path} is not {error.encoding} text, because it contains the byte {byte:#04x}: {remedy}."
         ) from None
     except pd.errors.ParserWarning:
         raise InputError(f"{path} has rows with more values than its first line has names: {LONG}.") from None

@@ -255,7 +255,7 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
         if not model.info.converged:
             failed.append(unconverged(repr(model.problem.inference), model.info))
         if (chains := model.chains) is not None:
-            kept = f"Sampling was interrupted: the {chains.n_draws} draws so far of each chain are kept."
+            kept = f"Sampling was interrupted: the first {chains.n_draws} draws of each chain are kept."
             failed += [kept] * chains.interrupted
             failed.extend(filter(None, [chains.complaint()]))
     if not isinstance(given, str | None):

@@ -43,13 +43,13 @@ REMEDIES = {
     "texts": "replace them by numbers or missing values, for example with pandas.to_numeric(..., errors='coerce'), or "
     "name the column in categorical_features",
     "conversion": "convert it first",
-    "signs": "remove what is not part of the number, for example with Series.str.strip(' %$€£'), and convert the rest "
+    "signs": "remove the other characters, for example with Series.str.strip(' %$€£'), and convert the rest "
     "with pandas.to_numeric, or name the column in categorical_features",
     "dates": "convert them with pandas.to_datetime, or name the column in categorical_features",
     "times": "convert them with pandas.to_timedelta, which takes hours, minutes and seconds (01:30:00), or name the "
     "column in categorical_features",
     "identifier": "drop the column, or name it in categorical_features",
-    "levels": f"merge the rare ones, so that at most {MOST_LEVELS} are left, or drop the column",
+    "levels": f"merge rare levels until at most {MOST_LEVELS} are left, or drop the column",
     "other": "convert or drop the column",
     "text": "drop the column, or use categorical_features='from_dtype'",
 }
@@ -84,7 +84,7 @@ class ColumnError(ValueError):
 
 
 class ColumnTypeError(ColumnError, TypeError):
-    """A column of values that are neither numbers, text, truth values nor dates."""
+    """A column of values that are neither numbers, text, booleans nor dates."""
 
 
 def is_explicit(categorical_features: Any) -> bool:
@@ -99,7 +99,7 @@ def chosen_columns(categorical_features: Any, names: Sequence[str], *, named: bo
         return set()
     chosen = np.atleast_1d(np.asarray(given))
     mask = chosen.dtype == bool and np.shape(given) == (n,)
-    expected = f"'from_dtype', names or indices of columns, a mask of {n} truth values, or None"
+    expected = f"'from_dtype', names or indices of columns, a mask of {n} booleans, or None"
     fine = chosen.ndim == 1 and (mask or all(isinstance(c, str) or is_integer(c) for c in chosen.tolist()))
     check_option("categorical_features", given, fine, expected)
     if mask:
@@ -134,7 +134,7 @@ def kind_at_fit(column: Values, *, chosen: bool, categories: bool) -> str:
         raise ColumnTypeError(
             column.name,
             f"contains values of the type{'s' * (len(types) > 1)} {', '.join(types)}, but the argument must be a "
-            "string, a number, a truth value or a date, of one kind in all rows",
+            "string, a number, a boolean or a date, with the same type in all rows",
             "other",
         )
     if not categories and kind in ("truth", "category"):
@@ -194,7 +194,7 @@ def warn_of_doubts(names: Sequence[str], columns: Sequence[Array]) -> None:
     """Warn about columns of numbers that are likely to be identifiers, or to have a value that marks missing ones."""
     for name in [name for name, values in zip(names, columns, strict=True) if _counts_rows(values)]:
         warnings.warn(
-            f"Column {name!r} of X numbers the rows, and is likely to be an identifier, which does not help to predict "
+            f"Column {name!r} of X numbers the rows and is likely to be an identifier, which cannot help to predict "
             "other rows: drop it.",
             TableWarning,
             stacklevel=5,
@@ -203,7 +203,7 @@ def warn_of_doubts(names: Sequence[str], columns: Sequence[Array]) -> None:
     if marks:
         each = ", ".join(f"{mark:g} in column {name!r}" for name, mark in marks)
         warnings.warn(
-            f"X has frequent values far from all others, which may stand for missing values: {each}; if they do, "
+            f"X has frequent values far from all others, which may represent missing values: {each}; if they do, "
             "replace them by NaN, which is an empty cell in a file.",
             TableWarning,
             stacklevel=5,

@@ -62,8 +62,8 @@ def as_table(X: Any) -> Any:
         return X
     if type(X) is dict or (isinstance(X, list | tuple) and any(type(row) is dict for row in X)):
         raise ValueError(
-            "X has dictionaries, expected a table or an array: give pandas.DataFrame(X), or pandas.DataFrame([X]) for "
-            "one row."
+            "X contains dictionaries, expected a table or an array: give pandas.DataFrame(X), or pandas.DataFrame([X]) "
+            "for one row."
         )
     if len(getattr(X, "shape", (0, 0))) == 1 and hasattr(X, "to_frame"):
         raise ValueError(

@@ -157,7 +157,7 @@ class Layout:
             top, here = self.top[0], float(picture.clf.log_marginal_likelihood_value_)
             words = f"Highest value shown: {signed(top)}. At the star: {signed(here)}."
             if top > here + VISIBLE_NATS:
-                words += f" It is higher at {self.top[1]}: click there, and learn from there."
+                words += f" It is higher at {self.top[1]}: click there, and then press Learn."
         _set(self["note"], text=words)
 
     def explain(self, words: Sequence[str] = (HINT,), place: Any = (None, None)) -> None:
