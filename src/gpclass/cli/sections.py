@@ -150,10 +150,7 @@ def model(subject: Subject) -> dict[str, Any]:
     chosen = [each for each in models if each["chosen"]][:1]
     models = [each for each in models for best in chosen if each["n_rows"] == best["n_rows"]]
     away = [f"{each['value'] - chosen[0]['value']:+.2f}" for each in models[:ROWS]]
-    table = {
-        "model": [each["model"] for each in models[:ROWS]],
-        "log evidence minus the best": away,
-    }
+    table = {"model": [each["model"] for each in models[:ROWS]], "relative log evidence": away}
     return {
         "training_rows": known.get("training_rows"),
         "target": known.get("target", "the class"),
