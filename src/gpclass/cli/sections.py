@@ -1,4 +1,4 @@
-"""What stands on the page of ``gpclass explain``: texts, tables and figures by their names in its template."""
+"""The contents of the page of ``gpclass explain``: text, tables and figures by their names in the template."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ def doubts(subject: Subject) -> dict[str, Any]:
 
 
 def unknowns(subject: Subject) -> dict[str, Any]:
-    """Return the rows of which the model knows least, and what its intervals leave out."""
+    """Return the rows for which the model is most uncertain, and what its intervals do not include."""
     from gpclass.fitted import TOO_NARROW
 
     clf, dirichlet, check = subject.clf, subject.known["inference"].startswith("Dirichlet"), ""

@@ -35,7 +35,7 @@ CHANCE_NATS = 2.0  # gain that learned hyperparameters often have on labels with
 
 
 class DoubtfulFitWarning(UserWarning):
-    """A fit whose probabilities or intervals are of little use; the message says why, and what to do."""
+    """Warning about a fit whose probabilities or intervals are of little use; the message explains why."""
 
 
 @stored
