@@ -12,8 +12,7 @@ from scores import CLIP
 HEAD = """\
 # Comparison with other classifiers on tables
 
-This study runs `GaussianProcessClassifier().fit(frame, y)` of gpclass on {sets} real [tables](tables.md) with
-categories
+This study runs `GaussianProcessClassifier().fit(frame, y)` on {sets} real [tables](tables.md) with categories
 and missing values, without any preparation. The other classifiers are CatBoost with its categorical features; LightGBM
 and scikit-learn's `HistGradientBoostingClassifier` (*boosting*) with pandas categories; `LogisticRegressionCV`, tuned
 by log loss in five shuffled folds; and `RandomForestClassifier` with 500 trees. The last two use scikit-learn's

@@ -189,6 +189,7 @@ def test_a_study_replaces_its_own_section_only(study, monkeypatch):
 def test_figures_of_the_gallery_exchange_black_and_white_on_dark_pages(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs")
     figures = importlib.import_module("figures")
+    plt.close("all")  # those of other tests in this process
     axis = plt.figure().add_subplot()
     (line,) = axis.plot([0, 1], color="black", marker="o", markerfacecolor="white")
     blue = axis.scatter([0, 1], [0, 1], color="#56B4E9")

@@ -62,7 +62,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         or more in one model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are
         softmax.
     inference : {"auto", "laplace", "ep", "vi", "dirichlet", "mcmc", "rejection"} or object, default="auto"
-        Method that computes or samples p(f|X, y), as a name or a settings record of `gpclass.inference`, `gpclass.mcmc` (needs
+        How to compute or sample p(f|X, y), as a name or a settings record of `gpclass.inference`, `gpclass.mcmc` (needs
         arviz-stats) or `gpclass.sampling` (exact draws, for a handful of rows). ``"auto"`` is ``"vi"`` for two
         classes, and for more of them ``"vi"`` or ``"dirichlet"``, whichever has the better leave-one-out score.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
@@ -95,7 +95,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     class_weight : mapping, "balanced" or None, default=None
         Weights of the classes, multiplied into ``sample_weight``.
     cost_matrix : array of shape (n_classes, n_classes), default=None
-        ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true. With None all errors cost the same.
+        ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true. By default all errors cost one.
     integration : {"exact", "map", "mackay", "monte_carlo"}, default="exact"
         How class probabilities are averaged over the latent value; see `gpclass.learning.prediction`.
     verbose : int, default=0

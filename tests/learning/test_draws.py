@@ -496,7 +496,7 @@ def test_missing_arviz_is_said_before_the_work(how, monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "arviz_stats.base", None)
     clf = classifier(inference="mcmc", hyperparameters=how, optimizer=None)
-    with pytest.raises(ImportError, match=r'needs arviz-stats: pip install "gpclass\[mcmc\]"'):
+    with pytest.raises(ImportError, match="needs arviz-stats: pip install arviz-stats"):
         clf.fit(X, LABELS)
     classifier(inference=Rejection(100), optimizer=None).fit(X, LABELS)
 

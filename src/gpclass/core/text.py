@@ -16,7 +16,7 @@ def similar(name: object, known: Iterable[str]) -> str:
     " (did you mean 'matern12'?)"
     """
     names = {each.casefold(): each for each in known}
-    found = get_close_matches(str(name)[:80].casefold(), names, 1)
+    found = get_close_matches(name[:80].casefold(), names, 1) if isinstance(name, str) else []
     return "".join(f" (did you mean {names[each]!r}?)" for each in found)
 
 
