@@ -99,7 +99,7 @@ class TestRefusals:
             link(here / name, here / output)
         names = sorted(os.listdir(here))
         words = one_sentence(run(*arguments, "-o", output, code=1))
-        assert f"{output} is an input of this command" in words
+        assert f"{output} is also an input" in words
         assert (here / name).read_bytes() == old
         assert sorted(os.listdir(here)) == names
 
