@@ -105,7 +105,7 @@ class TestRefusals:
 
     def test_the_figure_beside_a_model_is_not_the_model(self, here):
         os.rename("mixed.gpc", "mixed.png")
-        assert "mixed.png is an input" in one_sentence(run("plot", "mixed.png", code=1))
+        assert "mixed.png is also an input" in one_sentence(run("plot", "mixed.png", code=1))
 
     @pytest.mark.parametrize(
         ("writer", "name", "words"),

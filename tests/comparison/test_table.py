@@ -36,7 +36,7 @@ def test_best(result):
     for metric, pick in (("log_loss", min), ("error", min), ("evidence", max)):
         values = [getattr(row, metric) for row in result.rows if getattr(row, metric) is not None]
         assert getattr(result.best(metric), metric) == pick(values)
-    with pytest.raises(ValueError, match="No method has a value of khat"):
+    with pytest.raises(ValueError, match="No method has a value for khat"):
         result.best("khat")
     with pytest.raises(ValueError, match="metric='loss' is not valid"):
         result.best("loss")

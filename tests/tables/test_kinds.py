@@ -59,7 +59,7 @@ REFUSED = {
     "spaces": (["12 000", "3 500"], "numbers as text"),
     "percent": (["10%", "12.5 %"], "numbers as text, such as '10%': remove the other characters"),
     "currency": (["$5", "$1,200.50"], "numbers as text, such as .*: remove the other characters"),
-    "sign after the currency": ([f"$-{i},500" for i in range(N)], "numbers as text, such as .*: remove what"),
+    "sign after the currency": ([f"$-{i},500" for i in range(N)], "numbers as text, such as .*: remove the other"),
     "units": (
         [f"{i}.5 kg" for i in range(N)],
         "numbers as text, such as '0.5 kg': remove the other characters",
