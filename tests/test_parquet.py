@@ -89,5 +89,5 @@ class TestFiles:
         with pytest.raises(ValueError, match=r"bad.parquet cannot be read as Parquet, .*magic bytes"):
             ParquetSource(tmp_path / "bad.parquet", target="y")
         (tmp_path / "table.csv").write_text("a,b\n1,2\n")
-        with pytest.raises(ValueError, match=r"table.csv cannot be read as Parquet"):
+        with pytest.raises(ValueError, match=r"table.csv cannot be read as Parquet.*; give a table"):
             ParquetSource(tmp_path / "table.csv", target="y")

@@ -47,6 +47,12 @@ def test_mean_is_the_partial_dependence(clf, features, weighted):
     assert_allclose(ours.mean, theirs["average"][0], atol=1e-12)
 
 
+def test_the_text_of_an_effect_has_the_band_and_not_the_data(clf):
+    text = str(clf.effect(X, 0, grid_resolution=3))
+    assert "low=array(" in text
+    assert not any(word in text for word in ("cov=", "individual=", "data="))
+
+
 @pytest.mark.parametrize("features", [0, (0, 2)])
 def test_individual_curves_are_those_of_the_rows(clf, features):
     options = {"grid_resolution": 4, "response_method": "predict_proba", "kind": "individual"}

@@ -80,7 +80,7 @@ def test_verdicts_and_the_table():
     assert lines[0].startswith("log evidence, VI")
     assert len({line[:27].rstrip() for line in lines[:6]}) == 6
     few = check_of(1.0 * RBF(1.0), X, y, VI(), Logit(), n_samples=60)
-    assert "effective draws: raise" in few.verdict or "unreliable" in few.verdict
+    assert "raise n_samples to " in few.verdict or "unreliable" in few.verdict
     low = check_of(1.0 * RBF(1.0), X, y, VI(), Logit(), evidence=fine.evidence - 2.0)
     assert "too low by 2" in low.verdict
 

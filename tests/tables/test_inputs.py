@@ -252,16 +252,61 @@ def test_truth_values_are_classes_whatever_their_column(labels):
         (pd.Series(np.where(Y == "yes", "a", None), dtype="string"), "y contains NaN or None in row"),
         (pd.Series(pd.Categorical(np.where(Y == "yes", "a", None))), "y contains NaN or None in row"),
         (np.where(Y == "yes", "a", None), "y contains NaN or None in row"),
-        (np.where(Y == "yes", 1, Y.astype(object)), "y has labels of the types int, str, expected only text"),
+        (np.where(Y == "yes", 1, Y.astype(object)), "y has labels of the types int, str, expected text"),
         (
             pd.cut(FRAME["size"], 2),
-            "y has labels of the types Interval, expected only text, only integers or only booleans",
+            r"y has labels of the types Interval, expected text, integers or booleans.*: convert them",
         ),
+        ([None, *Y[1:]], "y contains NaN or None in row 0: drop the rows"),
+        (
+            [*Y[:-1], np.nan],
+            f"y contains NaN or None in row {N - 1}: drop the rows",
+        ),  # NumPy would make it "nan"
+        (np.r_[1.0, np.nan, np.zeros(N - 2)], "y contains NaN or None in row 1: drop the rows"),
+        (pd.Series(np.r_[1.0, np.nan, np.zeros(N - 2)]), "y contains NaN or None in row 1: drop the rows"),
+        (pa.array([None, *Y[1:].tolist()]), "y contains NaN or None in row 0: drop the rows"),
+        (
+            FRAME["since"].where(FRAME["since"] > "2020-01-01"),
+            "y contains NaN or None in row 0: drop the rows",
+        ),
+        ([[1], [1, 2]] * (N // 2), "y has lists as labels, expected text, .* one for each row"),
+        ("town", r"y is the text 'town', expected a label for each row: give X\['town'\] as y"),
     ],
 )
 def test_labels_that_are_refused(labels, message):
     with pytest.raises(ValueError, match=message):
         fixed().fit(FRAME, labels)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (FRAME[[]], "X has no columns, expected at least one"),
+        ((row for row in FRAME.to_numpy()), r"X has the type generator, .* give an iterator as list\(X\)"),
+        (None, "X has the type NoneType, expected a table or a matrix"),
+    ],
+)
+def test_inputs_that_are_refused(X, message):
+    with pytest.raises(ValueError, match=message):
+        fixed().fit(X, Y)
+
+
+def test_batches_of_arrow_have_names():
+    (batch,) = pa.Table.from_pandas(FRAME[["size", "member"]]).to_batches()
+    clf = fixed().fit(batch, Y)
+    assert clf.feature_names_in_.tolist() == ["size", "member"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(clf.predict_proba(batch), clf.predict_proba(FRAME[["size", "member"]]))
+
+
+@pytest.mark.parametrize("columns", [["size"], ["size", "town"]])
+def test_rows_to_predict_are_not_a_path(columns):
+    clf = fixed().fit(FRAME[columns], Y)
+    with pytest.raises(
+        ValueError, match=r"X has the type str, expected a table or a matrix: read a file first"
+    ):
+        clf.predict_proba("rows.parquet")
 
 
 def test_the_rows_of_a_model_with_inducing_inputs_are_not_kept():

@@ -59,7 +59,10 @@ REFUSED = {
     "spaces": (["12 000", "3 500"], "numbers as text"),
     "percent": (["10%", "12.5 %"], "numbers as text, such as '10%': remove the other characters"),
     "currency": (["$5", "$1,200.50"], "numbers as text, such as .*: remove the other characters"),
-    "sign after the currency": ([f"$-{i},500" for i in range(N)], "numbers as text, such as .*: remove the other"),
+    "sign after the currency": (
+        [f"$-{i},500" for i in range(N)],
+        "numbers as text, such as .*: remove the other",
+    ),
     "units": (
         [f"{i}.5 kg" for i in range(N)],
         "numbers as text, such as '0.5 kg': remove the other characters",
@@ -75,7 +78,7 @@ REFUSED = {
     "short dates": (["31.12.20", "1.1.21"], "dates as text"),
     "months": (
         ["2021-03", "2021-12"],
-        "dates as text, such as '2021-03': convert them with pandas.to_datetime",
+        r"dates as text, such as '2021-03': convert them with pandas.to_datetime \(utc=True for time zones, dayfirst=",
     ),
     "names of months": (["3 Mar 2021", "12 October 2021"], "dates as text, such as '12 October 2021'"),
     "American dates": (["Mar 3, 2021", "May 2021"], "dates as text"),

@@ -286,7 +286,7 @@ def _reading(path: str) -> Iterator[None]:
     except (_arrow().ArrowException, OSError) as error:
         words = str(error).split("\n")[0].split("?: ")[-1].split(". ")[0].rstrip(".")
         kind = OSError if isinstance(error, OSError) else ValueError
-        raise kind(f"{path} cannot be read as Parquet, Feather or Arrow: {words}.") from None
+        raise kind(f"{path} cannot be read as Parquet, Feather or Arrow: {words}; give a table.") from None
 
 
 def _fragments(path: str) -> list[Any]:

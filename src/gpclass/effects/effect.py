@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -46,12 +46,12 @@ class Effect:
     low: Array
     high: Array
     std: Array
-    cov: Array
-    individual: Array
+    cov: Array = field(repr=False)
+    individual: Array = field(repr=False)
     kind: str
     level: float
     classes: Any
-    data: tuple[Any, ...]
+    data: tuple[Any, ...] = field(repr=False)
 
 
 def latent(estimator: Any, copies: Copies, H: Array, level: float) -> Sequence[Array]:

@@ -169,8 +169,8 @@ def judge(method: str, evidence: float | None, found: ImportanceEstimate, shift:
         )
     if found.ess < MIN_ESS:
         return (
-            f"The correction is based on only {found.ess:.0f} effective draws: raise n_samples before "
-            f"trusting it or {method}."
+            f"The correction is based on only {found.ess:.0f} effective draws, too few to judge {method}: "
+            f"raise n_samples to {10 * found.n_samples}, or {remedy}."
         )
     gap = 0.0 if evidence is None else found.value - evidence
     missed = abs(gap) > SMALL_GAP + 2.0 * found.standard_error

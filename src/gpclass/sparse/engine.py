@@ -135,8 +135,8 @@ class Fit:
 class InducingReport:
     """q(u) at the inducing inputs, and the cost of the fit, which the fitted model keeps."""
 
-    Z: Array
-    q: Q
+    Z: Array = field(repr=False)
+    q: Q = field(repr=False)
     n_rows: int
     n_inducing: int
     passes: int

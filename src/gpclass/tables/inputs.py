@@ -58,15 +58,20 @@ def read_inputs(
 
 def plain_labels(y: Any) -> Any:
     """Return labels of object or pandas types as booleans or integers if possible; raise if one is missing."""
-    dtype = getattr(y, "dtype", None)
-    is_plain = dtype is None or (isinstance(dtype, np.dtype) and dtype.kind != "O")
-    if is_plain or len(y.shape) != 1:
+    if isinstance(y, str):
+        raise ValueError(f"y is the text {y!r}, expected a label for each row: give X[{y!r}] as y.")
+    given = y if hasattr(y, "dtype") else np.array(y, dtype=object)  # otherwise NaN may become "nan"
+    if len(given.shape) != 1:
         return y
-    labels = Values("y", y).objects
-    if missing := [i for i, label in enumerate(labels) if is_missing(label)]:
-        raise ValueError(f"Input y contains NaN or None in row {missing[0]}: drop the rows without a label.")
-    one_kind = len({type(label) for label in labels}) == 1
-    return np.asarray(labels) if one_kind and isinstance(labels[0], int | np.bool_ | np.integer) else y
+    plain = isinstance(given.dtype, np.dtype) and given.dtype.kind != "O"
+    labels = np.asarray(given) if plain else Values("y", given).objects
+    gaps = labels != labels if plain else list(map(is_missing, labels))  # NaN and NaT differ from themselves
+    if np.any(gaps):
+        raise ValueError(f"y contains NaN or None in row {np.argmax(gaps)}: drop the rows without a label.")
+    kinds = set() if plain else set(map(type, labels))
+    if kinds & {list, tuple}:
+        raise ValueError("y has lists as labels, expected text, integers or truth values, one for each row.")
+    return np.asarray(labels) if len(kinds) == 1 and isinstance(labels[0], int | np.bool_ | np.integer) else y
 
 
 def needs_coding(X: Any, categorical_features: Any = "from_dtype") -> bool:

@@ -45,7 +45,8 @@ REMEDIES = {
     "conversion": "convert it first",
     "signs": "remove the other characters, for example with Series.str.strip(' %$€£'), and convert the rest "
     "with pandas.to_numeric, or name the column in categorical_features",
-    "dates": "convert them with pandas.to_datetime, or name the column in categorical_features",
+    "dates": "convert them with pandas.to_datetime (utc=True for time zones, dayfirst=True for 31.1.2026), or name the "
+    "column in categorical_features",
     "times": "convert them with pandas.to_timedelta, which takes hours, minutes and seconds (01:30:00), or name the "
     "column in categorical_features",
     "identifier": "drop the column, or name it in categorical_features",

@@ -55,8 +55,11 @@ def as_table(X: Any) -> Any:
         return np.ma.filled(X.astype(float), np.nan) if masked else X
     if type(X).__name__ == "LazyFrame":
         raise ValueError("X is a LazyFrame of polars, which has no rows yet: give X.collect().")
+    if type(X).__name__ == "RecordBatch":  # of Arrow: scikit-learn finds the names of a table only
+        X = X.schema.empty_table().from_batches([X])
     if is_frame(X):
-        names = names_of(X)
+        if not (names := names_of(X)):
+            raise ValueError("X has no columns, expected at least one.")
         if twice := [name for name in names if names.count(name) > 1]:
             raise ValueError(f"X has several columns called {twice[0]!r}: give them different names.")
         return X
@@ -69,6 +72,11 @@ def as_table(X: Any) -> Any:
         raise ValueError(
             "Expected a 2-dimensional container, but X is one column or row (a Series): give X.to_frame() "
             "for a column, or X.to_frame().T for a row."
+        )
+    if isinstance(X, str) or not any(hasattr(X, name) for name in ("__getitem__", "__array__", "shape")):
+        raise ValueError(
+            f"X has the type {type(X).__name__}, expected a table or a matrix: read a file first, for example with "
+            "pandas.read_parquet, and give an iterator as list(X)."
         )
     if not isinstance(X, list | tuple):
         return X
