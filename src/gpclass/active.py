@@ -3,7 +3,7 @@
 `query` chooses rows by one of two scores, in nats. With y the label of a row, f the latent function, and everything
 conditional on the training data, they are::
 
-    entropy    H[y]                     uncertainty of the label, whatever its cause
+    entropy    H[y]                     uncertainty of the label, whatever its cause: any classifier
     bald       H[y] - E_f H[y|f]        information of the label about f: I(y; f) (Houlsby et al. 2011)
 
 Hyperparameters are kept, and no model is fitted again. `bald` needs a `GaussianProcessClassifier` with one model of
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, ndtri
+from scipy.stats import entropy
 from sklearn.utils.validation import check_is_fitted
 
 from gpclass.core.checks import check_integers, check_option, is_integer, seed_of
@@ -25,38 +26,10 @@ from gpclass.core.protocols import Array
 from gpclass.learning.prediction import class_draws, normals
 from gpclass.likelihoods.largest import normal_points
 
-__all__ = ["bald", "entropy", "query"]
+__all__ = ["bald", "query"]
 
 POINTS = 509  # pairs of latent values per row; a prime number, as the lattice rule requires
 FANTASIES = 32  # number of label sets drawn for the rows that are already in a batch
-
-
-def entropy(estimator: Any, X: Any) -> Array:
-    """Return the entropy of the predicted class at each row, for any classifier with ``predict_proba``.
-
-    It is largest where the probabilities are equal, because of noise in the labels or lack of data.
-
-    Parameters
-    ----------
-    estimator, X
-        A fitted classifier, and the pool of unlabelled rows.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        Entropies in nats.
-
-    Examples
-    --------
-    >>> from gpclass import GaussianProcessClassifier, active
-    >>> from gpclass.datasets import interval
-    >>> from gpclass.kernels import RBF
-    >>> split = interval()
-    >>> clf = GaussianProcessClassifier(4.0 * RBF(10.0), optimizer=None).fit(split.X, split.y)
-    >>> active.entropy(clf, [[10.0], [26.0], [200.0]]).round(2)
-    array([0.17, 0.68, 0.69])
-    """
-    return entr(estimator.predict_proba(X)).sum(axis=1)
 
 
 def bald(estimator: Any, X: Any) -> Array:
@@ -147,7 +120,7 @@ def query(
     check_option("n", n, fine, f"an integer from 1 to {len(X)}, the number of rows of the pool")
     check_option("score", score, score in ("bald", "entropy"), "'bald' or 'entropy'")
     check_integers(n_draws=n_draws)
-    scores = (bald if score == "bald" else entropy)(estimator, X)
+    scores = bald(estimator, X) if score == "bald" else entropy(estimator.predict_proba(X), axis=1)
     model, rng = _joint_model(estimator), np.random.default_rng(seed_of(random_state))
     if n == 1 or model is None:
         return np.argsort(-scores, kind="stable")[:n]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpclass.core.checks import check_integers, check_numbers, check_option
 from gpclass.core.protocols import Array
+from gpclass.effects import rows
+from gpclass.effects.columns import Table, in_units
+from gpclass.effects.effect import Effect, latent, probability
+from gpclass.effects.importance import Importance, note_on_lengths, permutation_costs, variance_shares
+from gpclass.effects.rows import DoubtfulLabel, Influences
 from gpclass.validation import Encode
-
-if TYPE_CHECKING:
-    from gpclass.effects.effect import Effect
-    from gpclass.effects.importance import Importance
-    from gpclass.effects.rows import DoubtfulLabel, Influences
 
 RESOLUTION = {1: 20, 2: 10}  # default number of points along each of so many columns
 
@@ -102,9 +102,6 @@ class Explanations:
         x1 = 0.2: p = 0.5, 95 % interval 0.3 to 0.7
         x1 = 1.1: p = 0.2, 95 % interval 0.0 to 0.4
         """
-        from gpclass.effects.columns import Table, in_units
-        from gpclass.effects.effect import Effect, latent, probability
-
         check_option("kind", kind, kind in ("probability", "latent"), "'probability' or 'latent'")
         check_numbers("(0, 1)", level=level)
         check_integers(2, grid_resolution=2 if grid_resolution is None else grid_resolution, n_draws=n_draws)
@@ -125,14 +122,14 @@ class Explanations:
         std = np.sqrt(np.einsum("kgg->kg", cov))
         one, shape = len(mean) == 1, tuple(map(len, values))
         curves = [A[0].reshape(shape) if one else A.T.reshape(*shape, -1) for A in (mean, low, high, std)]
-        rows = np.moveaxis(each, 0, 2).swapaxes(0, 1).reshape(each.shape[2], *shape, len(each))
+        individual = np.moveaxis(each, 2, 0).swapaxes(1, 2).reshape(-1, *shape, len(each))
         units = [in_units(table.records[j], each) for j, each in zip(chosen, values, strict=True)]
         return Effect(
             features=tuple(table.records[j].name for j in chosen),
             grid=units[0] if len(units) == 1 else tuple(units),
             **dict(zip(("mean", "low", "high", "std"), curves, strict=True)),
             cov=cov[0] if one else cov,
-            individual=rows[..., 0] if one else rows,
+            individual=individual[..., 0] if one else individual,
             kind=kind,
             level=level,
             classes=self.classes_[-len(mean) :],
@@ -183,9 +180,6 @@ class Explanations:
         >>> GaussianProcessClassifier("rbf", random_state=0).fit(X, y).importance(X, y).features
         ('x0', 'x1', 'x2')
         """
-        from gpclass.effects.columns import Table
-        from gpclass.effects.importance import Importance, note_on_lengths, permutation_costs, variance_shares
-
         check_numbers("(0, 1)", level=level)
         check_integers(1, n_draws=n_draws, n_repeats=n_repeats)
         table, cost = Table.read(self, X, None, max_rows), None
@@ -237,9 +231,7 @@ class Explanations:
         >>> near.rows, near.labels, near.supports
         (array([4, 5]), array([False,  True]), np.True_)
         """
-        from gpclass.effects.rows import influences
-
-        return influences(self, X, n)
+        return rows.influences(self, X, n)
 
     def doubtful_labels(self, n: int | None = 10) -> list[DoubtfulLabel]:
         """Return the training rows whose labels are the least probable from the other rows, the least probable first.
@@ -266,6 +258,4 @@ class Explanations:
         >>> doubt.row, doubt.label, doubt.likely
         (15, np.False_, np.True_)
         """
-        from gpclass.effects.rows import doubtful_labels
-
-        return doubtful_labels(self, n)
+        return rows.doubtful_labels(self, n)

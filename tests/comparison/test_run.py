@@ -341,7 +341,7 @@ def test_other_splits():
     ({"cv": 50}, "n_splits=50 cannot be greater"),
     ({"X_test": X}, "Only one of X_test and y_test"),
     ({"X_test": X, "y_test": Y[:3]}, "y_test has shape"),
-    ({"X_test": X, "y_test": Y + 1}, "which does not occur in y"),
+    ({"X_test": X, "y_test": Y + 1}, "is not among the classes"),
     ({"X_test": X[:, :1], "y_test": Y}, "features"),
     ({"y": np.ones(60)}, "only the class"),
     ({"X": np.full((60, 2), np.nan)}, "All columns of X are constant"),

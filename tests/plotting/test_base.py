@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from gpclass import GaussianProcessClassifier, plotting
-from gpclass.plotting.base import codes_of, short_names
+from gpclass.plotting.base import short_names
 
 
 def test_every_display_can_be_drawn_again(moons, moons_clf):
@@ -19,9 +21,15 @@ def test_every_display_can_be_drawn_again(moons, moons_clf):
     assert display.ax_ is display.axes_[0]
 
 
-def test_labels_and_names():
-    assert codes_of(["b", "a", "z"], ["a", "b"]).tolist() == [1, 0, -1]
-    assert codes_of([[0.2, 0.8], [0.9, 0.1]], ["a", "b"]).tolist() == [1, 0]
+def test_labels_may_be_soft_and_must_be_known(moons, moons_clf):
+    X, y = moons
+    draw = partial(plotting.PredictiveContourDisplay.from_estimator, moons_clf, X, grid_resolution=3)
+    np.testing.assert_array_equal(draw(np.column_stack([0.8 - 0.6 * y, 0.2 + 0.6 * y])).codes, y)
+    with pytest.raises(ValueError, match="The label 7 is not among the classes"):
+        draw(np.append(y[1:], 7))
+
+
+def test_short_names():
     names = ["k1__k1__constant_value", "k1__k2__length_scale", "k2__length_scale"]
     assert short_names(names) == ["constant value", "k1.k2.length scale", "k2.length scale"]
 

@@ -37,19 +37,16 @@ def test_nearly_constant_evidence(moons_clf):
     assert np.ptp(display.evidence) < 0.5
 
 
-def test_names_and_limits(fit, moons):
+def test_positions_and_limits(fit, moons):
     X, Y = moons
     clf = fit(X, Y, 1.0 * RBF([1.0, 2.0]))
-    names = ("k2__length_scale[1]", "constant_value")
-    display = EvidenceDisplay.from_estimator(clf, names, grid_resolution=3, limits=((0.5, 2.0), (1.0, 4.0)))
+    display = EvidenceDisplay.from_estimator(clf, (2, 0), grid_resolution=3, limits=((0.5, 2.0), (1.0, 4.0)))
+    assert display.names == ["length scale[1]", "constant value"]
     assert_allclose(display.first, [0.5, 1.0, 2.0])
     assert_allclose(display.second, [1.0, 2.0, 4.0])
     truth = clf.log_marginal_likelihood(np.log([4.0, 1.0, 0.5]))
     assert_allclose(display.evidence[2, 0], truth)
     assert display.path is None
-    with pytest.raises(ValueError, match="fits none of the hyperparameters"):
-        EvidenceDisplay.from_estimator(clf, ("noise", 0))
-    with pytest.raises(ValueError, match="choose two different ones"):
-        EvidenceDisplay.from_estimator(clf, (1, 1))
-    with pytest.raises(ValueError, match="7 fits none of the hyperparameters"):
-        EvidenceDisplay.from_estimator(clf, (0, 7))
+    for wrong in (("noise", 0), (1, 1), (0, 7), (0,)):
+        with pytest.raises(ValueError, match=r"two positions in \['constant value', 'length scale\[0\]'"):
+            EvidenceDisplay.from_estimator(clf, wrong)

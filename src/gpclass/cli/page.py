@@ -38,7 +38,7 @@ def filled(template: str, values: Mapping[str, Any]) -> Iterator[Any]:
     """
 
     def known(text: str) -> bool:
-        return all(values[name] for name in Template(text).get_identifiers())
+        return all(values.get(name) for name in Template(text).get_identifiers())
 
     for section in re.split(r"\n(?=## )", template):
         head, *paragraphs = section.strip().split("\n\n")

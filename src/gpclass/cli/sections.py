@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing as rows_of
 
 from gpclass.cli.files import InputError, named
 from gpclass.cli.page import Figure, Table, svg_of
 from gpclass.cli.predict import predictions
 from gpclass.cli.tables import check_columns, read_table
+from gpclass.effects.importance import between
+from gpclass.effects.rows import improbable
+from gpclass.plotting import EffectDisplay, ImportanceDisplay, style
 
 LEVEL = 0.95  # of all intervals; the template says so
 EFFECTS = 6  # columns whose effects are drawn
@@ -74,10 +78,10 @@ def read_rows(clf: Any, data: str, given: str | None, known: str | None, reading
 def make_subject(clf: Any, known: Any, X: Any, codes: Any, seed: int) -> tuple[Any, str]:
     """Return everything that the sections of the page need, and where the probabilities of the rows come from."""
     rows = X if hasattr(clf, "feature_names_in_") else X.to_numpy()
-    coded = np.asarray(rows, dtype=float) if clf.encoder_ is None else clf.encoder_.transform(rows)
+    coded = clf._check_fitted_inputs(rows)
     P, how = _probabilities(clf, rows, coded, codes)
     few = np.sort(np.random.default_rng(seed).permutation(len(X))[:SAMPLE])
-    some = rows[few] if rows is not X else X.iloc[few]
+    some = rows_of(rows, few)
     importance = clf.importance(some, None if codes is None else clf.classes_[codes[few]], level=LEVEL)
     if rows is not X:  # a model of an array has names of its own
         X = X.set_axis(sorted(importance.features, key=lambda name: int(name[1:])), axis=1)
@@ -111,11 +115,6 @@ def cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value).removesuffix(" 00:00:00")
 
 
-def between(found: Any, digits: int = 2) -> str:
-    """Return a number with its interval."""
-    return "{:.{d}f} [{:.{d}f},\N{NO-BREAK SPACE}{:.{d}f}]".format(*found, d=digits)
-
-
 def mean(values: Any) -> tuple[float, float, float]:
     """Return a mean with its interval."""
     reach = 1.96 * values.std() / len(values) ** 0.5
@@ -142,7 +141,7 @@ def axes(height: float = SIZE[1]) -> Any:
 
 def model(subject: Subject) -> dict[str, Any]:
     """Return what was fitted and why."""
-    known, kernels = subject.known, getattr(subject.clf.kernel_, "kernels", [subject.clf.kernel_])
+    known = subject.known
     names = "data, explained on, target, training_rows, date, classes, inference, likelihood, log_evidence, kernel"
     facts = {name.replace("_", " "): known[name] for name in names.split(", ") if known.get(name) is not None}
     texts = [", ".join(map(str, fact)) if isinstance(fact, list) else cell(fact) for fact in facts.values()]
@@ -154,37 +153,17 @@ def model(subject: Subject) -> dict[str, Any]:
     return {
         "training_rows": known.get("training_rows"),
         "target": known.get("target", "the class"),
-        "kernel": words(kernels[0]),
-        "functions": "a function" * (np.ndim(subject.clf.predict_latent(subject.some[:1])) > 1),
         "facts": [{"": [*facts], " ": texts}],
         "n_models": len(models) if len(models) > 1 else "",
         "models": [table] * (len(models) > 1),
     }
 
 
-def words(kernel: Any) -> str:
-    """Return the parts of a kernel in words."""
-    if hasattr(kernel, "transform"):
-        return f"{words(kernel.kernel)}, with the columns transformed by {kernel.transform}"
-    if hasattr(kernel, "kernel"):
-        return words(kernel.kernel)
-    name = type(kernel).__name__
-    if name == "Sum":
-        return f"{words(kernel.k1)} and {words(kernel.k2)}"
-    if name == "Product" and type(kernel.k1).__name__ == "ConstantKernel":
-        return f"{words(kernel.k2)} of deviation {kernel.k1.constant_value**0.5:.3g}"
-    if name == "ConstantKernel":
-        return f"a constant with standard deviation {kernel.constant_value**0.5:.3g}"
-    kinds = dict.fromkeys(("Linear", "DotProduct"), "a linear function") | {"RBF": "a smooth function (RBF)"}
-    kinds["Matern"] = f"a rougher function (Matérn {getattr(kernel, 'nu', 0.0):g})"
-    return kinds.get(name, f"a function with the kernel {kernel}")
-
-
 def scores(subject: Subject) -> dict[str, Any]:
     """Return the scores and the calibration of the probabilities, if there are labels."""
     P, codes, two = subject.P, subject.codes, subject.P.shape[1] == 2
     if codes is None:
-        return dict.fromkeys(("errors", "how", "scores", "inside", "n_bins", "of", "calibration"), "")
+        return {"how": ""}
     rows, n = [], len(codes)
     shares = np.tile(np.bincount(codes, minlength=P.shape[1]) / n, (n, 1))
     for Q in (P, shares):
@@ -196,7 +175,8 @@ def scores(subject: Subject) -> dict[str, Any]:
     p, hit, of = P.max(axis=1), P.argmax(axis=1) == codes, "the most probable class"
     if two:
         p, hit, of = P[:, 1], codes == 1, str(subject.clf.classes_[1])
-    bins = calibration(p, hit)
+    groups = np.array_split(np.argsort(p, kind="stable"), max(1, min(BINS, n // PER_BIN)))
+    bins = [(p[group].mean(), *frequency(hit[group]), len(group)) for group in groups]
     table = {
         "mean probability": [f"{p:.3f}" for p, *_ in bins],
         "frequency": [between(found) for _, *found, _ in bins],
@@ -207,7 +187,7 @@ def scores(subject: Subject) -> dict[str, Any]:
     axis.plot([0, 1], [0, 1], color="0.5", linewidth=1)
     axis.errorbar(p, middle, yerr=np.maximum([middle - low, high - middle], 0.0), fmt="o", capsize=2)
     axis.set(xlabel=f"mean probability of {of}", ylabel="observed frequency")
-    axis.spines[["top", "right"]].set_visible(False)
+    style.bare(axis)
     return {
         "errors": between(100.0 * np.array(rows[0][1]), 1),
         "scores": [{"": ["the model", "class frequencies alone"]} | dict(zip(names, columns, strict=True))],
@@ -218,16 +198,8 @@ def scores(subject: Subject) -> dict[str, Any]:
     }
 
 
-def calibration(p: Any, hit: Any) -> list[tuple[Any, ...]]:
-    """Return mean probability, frequency with interval, and number of rows, for groups of equally many rows."""
-    groups = np.array_split(np.argsort(p, kind="stable"), max(1, min(BINS, len(p) // PER_BIN)))
-    return [(p[group].mean(), *frequency(hit[group]), len(group)) for group in groups]
-
-
 def importance(subject: Subject) -> dict[str, Any]:
     """Return the ranks of columns and pairs of columns."""
-    from gpclass.plotting import ImportanceDisplay
-
     found = subject.importance
     table, pairs = found.texts()
     panels = [axes(1.0 + 0.25 * len(found.features)) for _ in [*table][2:]]
@@ -246,8 +218,6 @@ def importance(subject: Subject) -> dict[str, Any]:
 
 def effects(subject: Subject) -> dict[str, Any]:
     """Return how the probabilities depend on the columns that matter most, and on the pair that interacts most."""
-    from gpclass.plotting import EffectDisplay
-
     found = subject.importance
     chosen: list[Any] = [*found.features[: max(1, min(EFFECTS, int((found.total[:, 2] > MATTERS).sum())))]]
     chosen += [pair for pair in found.pairs[:1] if found.interaction[0, 1] > MATTERS]
@@ -277,24 +247,24 @@ def effect_table(effect: Any) -> Table:
 
 def doubts(subject: Subject) -> dict[str, Any]:
     """Return the rows whose labels are improbable: those of the table, or of the training rows if it has no labels."""
-    clf, codes, P = subject.clf, subject.codes, subject.P
-    if codes is None:
-        found = [] if getattr(clf, "loo_proba_", None) is None else clf.doubtful_labels(None)
-        rows = [
-            (str(d.row), str(d.label), f"{d.proba:.3f}", str(d.likely)) for d in found if d.label != d.likely
-        ]
-        names = ("training row", "label", "p(label)", "most probable")
-        table = dict(zip(names, zip(*rows[:ROWS], strict=True), strict=False))
-        return {"doubtful": f"{len(rows)} training" if found else "", "doubts": [table] * bool(rows)}
-    own, likely = P[np.arange(len(P)), codes], P.argmax(axis=1)
-    order = np.argsort(own, kind="stable")
-    order = order[likely[order] != codes[order]]
-    shown = order[:ROWS]
-    more = {
-        "p(label)": map("{:.3f}".format, own[shown]),
-        "most probable": map(str, clf.classes_[likely[shown]]),
+    clf, codes, of = subject.clf, subject.codes, ""
+    if codes is not None:
+        every = improbable(subject.P, codes, clf.classes_)
+    else:
+        every, of = [] if getattr(clf, "loo_proba_", None) is None else clf.doubtful_labels(None), " training"
+    found = [doubt for doubt in every if doubt.label != doubt.likely]
+    shown = found[:ROWS]
+    table = {
+        "p(label)": [f"{doubt.proba:.3f}" for doubt in shown],
+        "most probable": [str(doubt.likely) for doubt in shown],
     }
-    return {"doubtful": str(len(order)), "doubts": subject.table(shown, more)}
+    rows = [doubt.row for doubt in shown]
+    if codes is not None:
+        tables = subject.table(rows, table)
+    else:
+        labels = [str(doubt.label) for doubt in shown]
+        tables = [{"training row": [*map(str, rows)], "label": labels} | table] * bool(shown)
+    return {"doubtful": f"{len(found)}{of}" if every else "", "doubts": tables}
 
 
 def unknowns(subject: Subject) -> dict[str, Any]:
@@ -304,9 +274,7 @@ def unknowns(subject: Subject) -> dict[str, Any]:
     clf, dirichlet, check = subject.clf, subject.known["inference"].startswith("Dirichlet"), ""
     left = variance_left(subject)
     order = np.argsort(-left, kind="stable")[:ROWS]
-    found = predictions(
-        clf, subject.rows[order] if subject.rows is not subject.X else subject.X.iloc[order], LEVEL
-    )
+    found = predictions(clf, rows_of(subject.rows, order), LEVEL)
     of = clf.classes_[-1:].repeat(len(found)) if len(clf.classes_) == 2 else found["prediction"]
     p = [between(found.loc[i, [f"p_{label}", f"low_{label}", f"high_{label}"]]) for i, label in enumerate(of)]
     if not dirichlet and 0 < (subject.known.get("training_rows") or 0) <= CHECKED:

@@ -16,6 +16,7 @@ from gpclass.cli import options, output
 from gpclass.cli.files import InputError, access, check_output, read_model
 from gpclass.cli.output import show_pairs
 from gpclass.core import text
+from gpclass.effects.columns import records_of
 
 
 @options.command("check model.gpc", "check model.gpc --draws 10000 --json")
@@ -115,20 +116,10 @@ def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:
         "inference": repr(clf.inference_),
         "likelihood": repr(getattr(clf.base_estimator_, "likelihood", clf.likelihood)),
         "multi_class": clf.multi_class if clf.n_classes_ > 2 else None,
-        "columns": _columns(clf),
+        "columns": [asdict(column) for column in records_of(clf)],
         "compared_models": [asdict(each) for part in compared for each in part],
         "kernel": " | ".join(map(str, getattr(clf.kernel_, "kernels", [clf.kernel_]))),
     }
-
-
-def _columns(clf: Any) -> list[dict[str, Any]]:
-    """Return the columns of the table and how they are coded; plain numbers have no coding."""
-    from gpclass.tables import Column
-
-    if clf.encoder_ is not None:
-        return [asdict(column) for column in clf.encoder_.columns_]
-    names = getattr(clf, "feature_names_in_", [f"x{i}" for i in range(clf.n_features_in_)])
-    return [asdict(Column(str(name), "number", positions=(i,))) for i, name in enumerate(names)]
 
 
 def show_facts(known: Mapping[str, Any]) -> None:

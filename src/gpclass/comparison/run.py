@@ -26,15 +26,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing as rows_of
 
-from gpclass.comparison.table import Codes, Comparison, ComparisonRow, score
+from gpclass.comparison.table import Comparison, ComparisonRow, score
 from gpclass.core.checks import check_integers, is_integer, seed_of
 from gpclass.core.progress import reporter
+from gpclass.core.protocols import Index
 from gpclass.estimator import GaussianProcessClassifier
 from gpclass.kernels.names import takes_vectors
 from gpclass.learning.fitted import DoubtfulFitWarning
 from gpclass.parameters import check_parameters
 from gpclass.tables import Encoder, needs_coding, read_inputs
-from gpclass.validation import check_labels
+from gpclass.validation import Encode, check_labels
 
 METHODS = ("laplace", "ep", "vi", "mcmc")  # names in gpclass.parameters.INFERENCES, for any number of rows
 NOTED = (ConvergenceWarning, DoubtfulFitWarning)
@@ -121,7 +122,7 @@ def compare(
     with reporter(verbose, f"comparing on {len(y)} rows", n_steps) as report:
         try:
             for label, clf in classifiers.items():
-                rows.append(_row(label, clf, task, n_samples, seed, report))
+                rows.append(_row(label, clf, task, n_samples, seed, report or (lambda step: None)))
         except KeyboardInterrupt:
             if not rows:
                 raise
@@ -138,7 +139,7 @@ class _Task:
     X: Any
     y: Any
     parts: Sequence[
-        tuple[Any, Any, Codes]
+        tuple[Any, Any, Index]
     ]  # training rows (None: all), test inputs, their places in `scored`
     scored: Comparison
 
@@ -156,9 +157,7 @@ def _task(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, seed: int) -> _Task
             raise ValueError(
                 f"y_test has shape {y_test.shape}, expected {rows.shape}, one label for each row of X_test."
             )
-        if len(unknown := np.setdiff1d(y_test, classes)):
-            raise ValueError(f"y_test has the label {unknown[0]!r}, which does not occur in y: leave it out.")
-        scored = Comparison((), classes, np.searchsorted(classes, y_test), rows, None, len(y))
+        scored = Comparison((), classes, Encode(classes).codes(y_test), rows, None, len(y))
         return _Task(X, y, [(None, X_test, rows)], scored)
     if is_integer(cv):
         cv = StratifiedKFold(cv, shuffle=True, random_state=seed)
@@ -176,24 +175,22 @@ def _task(X: Any, y: Any, X_test: Any, y_test: Any, cv: Any, seed: int) -> _Task
 
 
 def _row(label: str, clf: Any, task: _Task, n_samples: int, seed: int, report: Any) -> ComparisonRow:
-    def tell(step: str) -> None:
-        if report is not None:
-            report(f"{label}: {step}")
-
     notes: dict[str, str] = {}
     likelihood = getattr(clf, "likelihood", None)
     known: dict[str, Any] = {"likelihood": getattr(likelihood, "name", likelihood)}
-    tell("all rows")
+    report(f"{label}: all rows")
     start = time.perf_counter()
     fitted = _attempt(notes, "", lambda: _fit(clf, task.X, task.y))
     if fitted is not None:
         known["fit_seconds"] = time.perf_counter() - start
         known |= {"estimator": fitted, "kernel": getattr(fitted, "kernel_", None)}
         if n_samples:
-            tell("checking the approximation")
+            report(f"{label}: checking the approximation")
             known["check"] = _attempt(notes, "checking", lambda: _check(fitted, n_samples, seed))
         if task.parts:
-            known |= _attempt(notes, "predicting", lambda: _predictions(clf, fitted, task, tell)) or {}
+            known |= (
+                _attempt(notes, "predicting", lambda: _predictions(label, clf, fitted, task, report)) or {}
+            )
         if all(model.problem.is_of_labels for model in _models_of(fitted)):  # others are not comparable
             check, own = known.get("check"), getattr(fitted, "log_marginal_likelihood_value_", None)
             known |= {"evidence": own, "corrected_evidence": getattr(check, "corrected", None)}
@@ -245,12 +242,12 @@ def _check(fitted: Any, n_samples: int, seed: int) -> Any:
         return fitted.check_approximation(n_samples=n_samples, random_state=seed)
 
 
-def _predictions(clf: Any, fitted: Any, task: _Task, tell: Callable[[str], None]) -> dict[str, Any]:
+def _predictions(label: str, clf: Any, fitted: Any, task: _Task, report: Any) -> dict[str, Any]:
     """Predict the test rows, or each fold from the other folds, and score all predictions together."""
     scored, seconds = task.scored, 0.0
     log_proba = np.empty((len(scored.codes), len(scored.classes)))
     for k, (rows, X, places) in enumerate(task.parts, start=1):
-        tell(f"predicting {len(X)} rows" if rows is None else f"fold {k} of {len(task.parts)}")
+        report(f"{label}: {'the test rows' if rows is None else f'fold {k} of {len(task.parts)}'}")
         model = fitted if rows is None else _fit(clf, rows_of(task.X, rows), task.y[rows])
         if not np.array_equal(model.classes_, scored.classes):
             raise ValueError(f"only the classes {model.classes_} were among its training rows.")

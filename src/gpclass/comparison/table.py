@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import entropy, sem
 from sklearn.calibration import calibration_curve
 
 from gpclass.core.checks import check_option, optional
-from gpclass.core.protocols import Array
+from gpclass.core.protocols import Array, Index
 from gpclass.core.text import shortened
 from gpclass.decision import bayes_decision
 
-Codes = NDArray[np.intp]
 
-
-def score(log_proba: Array, codes: Codes, *, fold: Any = None, cost: Any = None) -> dict[str, float | None]:
+def score(log_proba: Array, codes: Index, *, fold: Any = None, cost: Any = None) -> dict[str, float | None]:
     """Return scores of predicted class probabilities, averaged over the rows; smaller is better.
 
     Parameters
@@ -171,9 +168,9 @@ class Comparison:
 
     rows: tuple[ComparisonRow, ...]
     classes: Any
-    codes: Codes
-    index: Codes
-    fold: Codes | None
+    codes: Index
+    index: Index
+    fold: Index | None
     n_train: int
     n_methods: int = 0
 

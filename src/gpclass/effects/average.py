@@ -112,29 +112,23 @@ class Draws:
             root = None if gaussian.root is None else single(gaussian.root)
             gaussian = replace(gaussian, root=root, factors=tuple(map(single, gaussian.factors)))
         mean, covs, own = gaussian.moments(np.concatenate([self.basis, X]), shape, prior, product)
-
+        groups: Any = (([c], block[:, :-1], block[:, -1]) for c, block in enumerate(covs))
+        if gaussian.coupled:
+            rows, blocks = np.stack(own, axis=1), np.stack(list(covs), axis=1)
+            D = np.einsum("xcn,udn->xcud", rows, rows[:r], optimize=True)
+            np.einsum("xcuc->xcu", D)[...] += blocks[..., :-1]
+            var = np.einsum("xcn,xcn->xc", rows, rows) + blocks[..., -1]
+            groups = [(list(range(C)), D.reshape(-1, r * C), var.ravel())]
         least = NEGLIGIBLE * max(diag(kernel, self.basis).max() for kernel in gaussian.kernels)
 
         def roots() -> Iterator[tuple[list[int], Array, Array]]:
-            for c, block in enumerate(covs if not gaussian.coupled else ()):
-                A, std = conditional_root(block[:, :-1], block[:, -1], least)
-                yield [c], A, std[:, None]
-            if gaussian.coupled:
-                rows, blocks = np.stack(own, axis=1), np.stack(list(covs), axis=1)
-                D = np.einsum("xcn,udn->xcud", rows, rows[:r], optimize=True)
-                np.einsum("xcuc->xcu", D)[...] += blocks[..., :-1]
-                var = np.einsum("xcn,xcn->xc", rows, rows) + blocks[..., -1]
-                A, std = conditional_root(D.reshape(-1, r * C), var.ravel(), least)
-                yield list(range(C)), A, std.reshape(-1, C)
+            for functions, D, var in groups:
+                size = D.shape[1]  # the basis comes first: A = D_XU D_UU^-½
+                A = matmul(D[size:], inverse_root(D[:size], least))
+                std = np.sqrt(np.maximum(var[size:] - by_row(A, A), 0.0))
+                yield functions, A, std.reshape(-1, len(functions))
 
         return mean[r:].reshape(len(X), -1, C), roots()
-
-
-def conditional_root(D: Array, var: Array, least: float) -> tuple[Array, Array]:
-    """Return A = D_XU D_UU^-½ from the covariances D of U and X with U, and the deviations that remain at X."""
-    r = D.shape[1]
-    A = matmul(D[r:], inverse_root(D[:r], least))
-    return A, np.sqrt(np.maximum(var[r:] - by_row(A, A), 0.0))
 
 
 def inverse_root(cov: Array, least: float) -> Array:

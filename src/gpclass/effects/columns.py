@@ -59,12 +59,7 @@ class Table:
         weight = np.ones(len(coded)) if weight is None else weight
         order = np.random.default_rng(estimator._seed).permutation(np.flatnonzero(weight))
         index = np.sort(order[:most])
-        if estimator.encoder_ is not None:
-            records = estimator.encoder_.columns_
-        else:
-            names = getattr(estimator, "feature_names_in_", [column.name for column in columns])
-            records = [Column(str(name), "number", positions=(j,)) for j, name in enumerate(names)]
-        return cls(columns, records, index, coded[index], weight[index] / weight[index].sum())
+        return cls(columns, records_of(estimator), index, coded[index], weight[index] / weight[index].sum())
 
     def find(self, feature: Any) -> int:
         """Return the position of a column given by its name or position."""
@@ -99,6 +94,14 @@ class Table:
         sets = np.repeat(self.rows[None], len(combined), axis=0)
         sets[:, :, [p for record in records for p in record.positions]] = combined[:, None]
         return Copies(sets, self.weight)
+
+
+def records_of(estimator: Any) -> Sequence[Column]:
+    """Return the columns of the table that a classifier was fitted to; plain numbers have no coding."""
+    if estimator.encoder_ is not None:
+        return estimator.encoder_.columns_
+    names = getattr(estimator, "feature_names_in_", [f"x{i}" for i in range(estimator.n_features_in_)])
+    return [Column(str(name), "number", positions=(i,)) for i, name in enumerate(names)]
 
 
 def in_units(record: Column, values: Any) -> Any:

@@ -67,7 +67,7 @@ class Importance:
     def texts(self) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
         """Return the columns of two tables as texts: of the columns, and of the first pairs."""
         first, total, both = (
-            [*map(share_text, each)] for each in (self.first, self.total, self.interaction[:SHOWN])
+            [*map(between, each)] for each in (self.first, self.total, self.interaction[:SHOWN])
         )
         columns = {"column": [*self.features], "first order": first, "total": total}
         if self.cost is not None:
@@ -79,9 +79,9 @@ class Importance:
         return "\n\n".join(filter(None, [tables[0], tables[1] * bool(self.pairs), self.note]))
 
 
-def share_text(share: Any) -> str:
-    """Return a share and its interval as text."""
-    return "{:.2f} [{:.2f}, {:.2f}]".format(*share)
+def between(found: Any, digits: int = 2) -> str:
+    """Return a number and its interval as text."""
+    return "{:.{d}f} [{:.{d}f}, {:.{d}f}]".format(*found, d=digits)
 
 
 def aligned(columns: Sequence[Sequence[str]]) -> str:

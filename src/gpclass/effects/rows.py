@@ -128,11 +128,15 @@ def doubtful_labels(estimator: Any, n: int | None) -> list[DoubtfulLabel]:
     p = estimator.loo_proba_
     if estimator._rows is None:
         raise ValueError("Labels are not stored for rows that are read in passes: fit to rows in memory.")
-    truth, likely, every = estimator._rows.truth, p.argmax(axis=1), np.arange(len(p))
-    own, top = p[every, truth], p[every, likely]
+    return improbable(p, estimator._rows.truth, estimator.classes_)[:n]
+
+
+def improbable(p: Array, truth: Any, classes: Any) -> list[DoubtfulLabel]:
+    """Return all rows with their labels and probabilities, the least probable label first."""
+    every, likely = np.arange(len(p)), p.argmax(axis=1)
+    columns = every, classes[truth], p[every, truth], classes[likely], p[every, likely]
+    order = np.argsort(columns[2], kind="stable")
     return [
-        DoubtfulLabel(
-            int(i), estimator.classes_[truth[i]], float(own[i]), estimator.classes_[likely[i]], float(top[i])
-        )
-        for i in np.argsort(own, kind="stable")[:n]
+        DoubtfulLabel(int(row), label, float(own), best, float(top))
+        for row, label, own, best, top in zip(*(column[order] for column in columns), strict=True)
     ]

@@ -10,6 +10,7 @@ import numpy as np
 from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
 from gpclass.tables.reading import as_table, columns_of
+from gpclass.validation import Encode
 
 
 class Display:
@@ -81,17 +82,10 @@ def grid_over(
         names = plain if fitted is None else list(fitted)
     drawn: dict[str, Any] = {"names": names}
     if y is not None:
-        drawn |= {"X": rows, "codes": codes_of(y, estimator.classes_)}
+        y = np.asarray(y)  # of soft labels the most probable class
+        codes = y.argmax(axis=1) if y.ndim == 2 else Encode(estimator.classes_).codes(y)
+        drawn |= {"X": rows, "codes": codes}
     return sides, grid, drawn
-
-
-def codes_of(y: Any, classes: Any) -> Any:
-    """Return the positions of the labels in ``classes``, -1 for other labels."""
-    y = np.asarray(y)
-    if y.ndim == 2:  # soft labels: take the most probable class
-        return y.argmax(axis=1)
-    found = y[:, None] == np.asarray(classes)
-    return np.where(found.any(axis=1), found.argmax(axis=1), -1)
 
 
 def hyperparameter_names(kernel: Any) -> list[str]:

@@ -21,18 +21,6 @@ class ComparisonDisplay(Display):
     ----------
     comparison : gpclass.comparison.Comparison
         The result of `gpclass.compare`.
-
-    Examples
-    --------
-    >>> from gpclass import compare
-    >>> from gpclass.datasets import interval
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.plotting import ComparisonDisplay
-    >>> X, y, X_test, y_test = interval()
-    >>> held_out = {"X_test": X_test, "y_test": y_test}
-    >>> result = compare(X, y, methods=("laplace", "ep"), kernel=9.0 * RBF(15.0), learn=False, **held_out)
-    >>> len(ComparisonDisplay(result).plot().axes_)
-    3
     """
 
     comparison: Any

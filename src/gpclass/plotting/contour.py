@@ -42,18 +42,6 @@ class PredictiveContourDisplay(Display):
     ----------
     boundary_ : list of ContourSet
         The visible boundaries: one for two classes, else one around each class.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.plotting import PredictiveContourDisplay
-    >>> X, y = make_moons(60, noise=0.2, random_state=0)
-    >>> clf = GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None).fit(X, y)
-    >>> display = PredictiveContourDisplay.from_estimator(clf, X, y, grid_resolution=40, latent_std=True)
-    >>> display.proba.shape, len(display.axes_)
-    ((40, 40, 2), 2)
     """
 
     x0: Array
@@ -111,7 +99,12 @@ class PredictiveContourDisplay(Display):
         self._panels(ax, (1, n), (5.2 * n, 4.4), sharex=True, sharey=True)
         two = self.proba.shape[2] == 2
         (self._fill_two if two else self._fill_many)(self.ax_)
-        self.boundary_ = self._boundaries(self.ax_, self.margin[:, :, 1:] if two else self.margin)
+        margins = np.moveaxis(self.margin[:, :, 1:] if two else self.margin, 2, 0)
+        line: dict[str, Any] = {"levels": [0.0], "colors": "black", "linewidths": 1.8, "zorder": 3}
+        visible = [margin for margin in margins if margin.min() < 0.0 < margin.max()]
+        self.boundary_ = [self.ax_.contour(self.x0, self.x1, margin, **line) for margin in visible]
+        for lines in self.boundary_:
+            lines.set(path_effects=style.outlined(3.4, "white"))
         if self.latent_std is not None:
             std = self.axes_[1].contourf(self.x0, self.x1, self.latent_std, levels=14, cmap=style.SEQUENTIAL)
             label = f"standard deviation of {'$f$' if two else 'the $f_c$'}"
@@ -142,15 +135,6 @@ class PredictiveContourDisplay(Display):
             row, column = np.unravel_index(int(margin.argmax()), margin.shape)
             if self.X is None and margin[row, column] > 0.0:
                 axis.text(self.x0[column], self.x1[row], str(label), ha="center", va="center")
-
-    def _boundaries(self, axis: Any, margins: Array) -> list[Any]:
-        """Draw the line where the margin of a class changes sign, if there is one, dark on a pale line."""
-        options = {"levels": [0.0], "colors": "black", "linewidths": 1.8, "zorder": 3}
-        visible = [margin for margin in np.moveaxis(margins, 2, 0) if margin.min() < 0.0 < margin.max()]
-        drawn = [axis.contour(self.x0, self.x1, margin, **options) for margin in visible]
-        for lines in drawn:
-            lines.set(path_effects=style.outlined(3.4, "white"))
-        return drawn
 
 
 def decision_margins(proba: Array, cost: Array | None = None) -> Array:

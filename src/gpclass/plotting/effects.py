@@ -27,18 +27,6 @@ class EffectDisplay(Display):
     Parameters
     ----------
     effects : sequence of gpclass.effects.Effect
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_moons
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.plotting import EffectDisplay
-    >>> X, y = make_moons(60, noise=0.2, random_state=0)
-    >>> clf = GaussianProcessClassifier(4.0 * RBF(0.7), optimizer=None).fit(X, y)
-    >>> display = EffectDisplay.from_estimator(clf, X, [0, 1, (0, 1)], kind="latent")
-    >>> len(display.axes_)
-    4
     """
 
     effects: Sequence[Any]
@@ -83,25 +71,23 @@ class EffectDisplay(Display):
         for axis in axes[n:]:
             axis.remove()
         self.axes_ = axes[:n]
-        curves = [e for e in self.effects if len(e.features) == 1]
-        every = [A for e in curves for A in (e.low, e.high, *[e.individual] * individual)]
-        ends = [end for A in every for end in (A.min(), A.max())]
-        margin = 0.05 * np.ptp(ends or [0.0])
-        panels = iter(self.axes_)
+        panels, curves = iter(self.axes_), []
         for effect in self.effects:
             if len(effect.features) == 2:
                 self._pair(effect, next(panels), next(panels))
             else:
-                axis = next(panels)
-                self._curves(effect, axis, individual)
-                axis.set_ylim(min(ends) - margin, max(ends) + margin)  # a common scale, to compare effects
+                curves.append(next(panels))
+                self._curves(effect, curves[-1], individual)
+        limits = [axis.get_ylim() for axis in curves]
+        for axis in curves:  # a common scale, to compare effects
+            axis.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
 
     def _curves(self, effect: Any, axis: Any, individual: bool) -> None:
         """Draw a curve and a band for each class, or points with bars for the levels of a category."""
         curves = (A.reshape(len(A), -1).T for A in (effect.mean, effect.low, effect.high))
         x, levels = positions(effect.grid)
         for i, (mean, low, high) in enumerate(zip(*curves, strict=True)):
-            colour, marker, line = style.style(i)
+            colour, marker, _ = style.style(i)
             if levels is not None:
                 ends = np.maximum([mean - low, high - mean], 0.0)  # a mean of skewed draws may be outside
                 bars = {"yerr": ends, "fmt": marker, "color": colour, "capsize": 3}
@@ -110,8 +96,7 @@ class EffectDisplay(Display):
             if individual:
                 rows = effect.individual.reshape(len(effect.individual), len(x), -1)[:, :, i]
                 axis.plot(x, rows.T, color=colour, linewidth=0.5, alpha=0.25)
-            axis.fill_between(x, low, high, color=colour, alpha=0.2, linewidth=0)
-            axis.plot(x, mean, color=colour, linewidth=1.8, linestyle=line, label=str(effect.classes[i]))
+            style.band(axis, i, x, mean, low, high, label=str(effect.classes[i]))
         turned = effect.grid.dtype.kind == "M"
         if levels is not None:
             axis.set(xticks=x, xticklabels=levels, xlim=(-0.5, len(x) - 0.5))
@@ -164,16 +149,6 @@ class ImportanceDisplay(Display):
     Parameters
     ----------
     importance : gpclass.effects.Importance
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.plotting import ImportanceDisplay
-    >>> X = np.random.default_rng(0).normal(size=(60, 3))
-    >>> clf = GaussianProcessClassifier("rbf", random_state=0).fit(X, X[:, 1] > 0)
-    >>> len(ImportanceDisplay.from_estimator(clf, X, X[:, 1] > 0).axes_)
-    2
     """
 
     importance: Any

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from gpclass.core.checks import check_option
 from gpclass.core.protocols import Array
 from gpclass.plotting import style
 from gpclass.plotting.base import Display, hyperparameter_names, short_names
@@ -36,20 +35,6 @@ class EvidenceDisplay(Display):
         The values of the fitted kernel.
     path : ndarray of shape (n_evaluations, 2) or None
         Values evaluated while learning, in order.
-
-    Examples
-    --------
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.datasets import interval
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.plotting import EvidenceDisplay
-    >>> X, y, _, _ = interval()
-    >>> clf = GaussianProcessClassifier(1.0 * RBF(3.0, (0.1, 100.0))).fit(X, y)
-    >>> display = EvidenceDisplay.from_estimator(clf, grid_resolution=5)
-    >>> display.names, display.evidence.shape
-    (['constant value', 'length scale'], (5, 5))
-    >>> bool(display.evidence.max() <= clf.log_marginal_likelihood_value_ + 1e-6)
-    True
     """
 
     first: Array
@@ -74,9 +59,8 @@ class EvidenceDisplay(Display):
 
         Parameters
         ----------
-        parameters : pair of int or str, default=(0, 1)
-            Positions in ``kernel_.theta``, or names as in the kernel (``"k2__length_scale"``, or
-            ``"k2__length_scale[3]"`` for an element of a vector).
+        parameters : pair of int, default=(0, 1)
+            Positions in ``kernel_.theta``.
         grid_resolution : int, default=30
             Number of points along each side; the latent function is inferred at each point.
         limits : pair of (low, high) or None
@@ -86,26 +70,28 @@ class EvidenceDisplay(Display):
             See `gpclass.plotting`.
         """
         kernel = estimator.kernel_
-        names = hyperparameter_names(kernel)
-        i, j = (_position(names, parameter) for parameter in parameters)
-        if i == j:
-            raise ValueError(f"Both parameters are {names[i]!r}: choose two different ones of {names}.")
+        names = short_names(hyperparameter_names(kernel))
+        fine = len({*parameters} & {*range(len(names))}) == len(parameters) == 2
+        check_option("parameters", parameters, fine, f"two positions in {names}")
+        i, j = parameters
         theta = np.array(kernel.theta, dtype=float)
         near = [np.clip((theta[k] - SPAN, theta[k] + SPAN), *kernel.bounds[k]) for k in (i, j)]
         ends = [ends if given is None else np.log(given) for ends, given in zip(near, limits, strict=True)]
         a, b = (np.linspace(low, high, grid_resolution) for low, high in ends)
+        best, values = np.exp(theta[[i, j]]), np.full((len(b), len(a)), np.nan)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # irrelevant far from the maximum
-            values = np.reshape(list(evidences(estimator, theta, (i, j), a, b)), (len(b), len(a)))
+            for row, column in np.ndindex(values.shape):
+                theta[[i, j]] = a[column], b[row]
+                with suppress(NotPositiveError):
+                    values[row, column] = estimator.log_marginal_likelihood(theta)
         if np.isnan(values).all():
             raise ValueError("The evidence could not be computed anywhere on this grid: choose other limits.")
         path: Any = getattr(estimator.history_, "theta", None)
-        same = path is not None and path.shape[1] == len(
-            theta
-        )  # else parameters of the likelihood were learned
-        names, best = [short_names(names)[k] for k in (i, j)], np.exp(theta[[i, j]])
-        numbers = {"best": best, "path": np.exp(path[:, [i, j]]) if same else None}
-        return cls(np.exp(a), np.exp(b), np.ma.masked_invalid(values), names=names, **numbers).plot(ax)
+        if path is not None:  # of other parameters if those of the likelihood were learned
+            path = np.exp(path[:, [i, j]]) if path.shape[1] == len(theta) else None
+        evidence, chosen = np.ma.masked_invalid(values), [names[i], names[j]]
+        return cls(np.exp(a), np.exp(b), evidence, names=chosen, best=best, path=path).plot(ax)
 
     def _draw(self, ax: Any) -> None:
         from matplotlib.colors import BoundaryNorm
@@ -135,23 +121,3 @@ class EvidenceDisplay(Display):
         style.legend_above(axis, 3, fontsize=8)
         axis.set(xlabel=self.names[0], xlim=self.first[[0, -1]])
         axis.set(ylabel=self.names[1], ylim=self.second[[0, -1]])
-
-
-def _position(names: list[str], parameter: Any) -> int:
-    """Return the position of a hyperparameter in theta, given as such or by its name."""
-    found = [i for i, name in enumerate(names) if parameter in (i, name, name.split("__")[-1])]
-    if len(found) != 1:
-        how = "several" if found else "none"
-        raise ValueError(f"{parameter!r} fits {how} of the hyperparameters, expected one of {names}.")
-    return found[0]
-
-
-def evidences(estimator: Any, theta: Any, chosen: tuple[int, int], a: Array, b: Array) -> Iterator[float]:
-    """Yield the log evidence over two hyperparameters, row by row of the second; NaN where the method fails."""
-    theta = np.array(theta, dtype=float)
-    for second, first in product(b, a):
-        theta[list(chosen)] = first, second
-        value = np.nan
-        with suppress(NotPositiveError):
-            value = float(estimator.log_marginal_likelihood(theta))
-        yield value

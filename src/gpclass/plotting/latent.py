@@ -36,18 +36,6 @@ class LatentDisplay(Display):
         Rows to draw, and the positions of their labels in ``classes``.
     names : sequence of one str
         Name of the column.
-
-    Examples
-    --------
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.datasets import interval
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.plotting import LatentDisplay
-    >>> X, y, _, _ = interval()
-    >>> clf = GaussianProcessClassifier(9.0 * RBF(15.0), optimizer=None).fit(X, y)
-    >>> display = LatentDisplay.from_estimator(clf, X, y)
-    >>> bool(((display.proba_low < display.proba) & (display.proba < display.proba_high)).all())
-    True
     """
 
     x: Array
@@ -103,8 +91,10 @@ class LatentDisplay(Display):
         for axis, level, band in zip((top, bottom), (0.0, 0.5), bands, strict=True):
             axis.axhline(level, color="0.45", linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
             style.bare(axis)
+            shade, alone = f"{100 * self.level:.3g} % credible band", band[0].shape[1] == 1
             for i, curve in enumerate(zip(*(each.T for each in band), strict=True)):
-                self._curve(axis, i, color if i == 0 else None, *curve, alone=band[0].shape[1] == 1)
+                labels = {"label": "mean", "shade": shade} if alone else {"label": str(self.classes[i])}
+                style.band(axis, i, self.x, *curve, color=None if i else color, **labels)
         if self.X is not None:  # rows at 0 and 1; with three classes or more, at the top
             heights = np.clip(self.codes, 0, 1) if two else np.full(len(self.X), 1.04)
             points = np.column_stack([self.X, heights])
@@ -116,19 +106,6 @@ class LatentDisplay(Display):
             handles, labels = bottom.get_legend_handles_labels()
             n = 4 if two else len(self.classes)
             style.legend_above(top, n, handles=handles, labels=labels, fontsize=8)
-
-    def _curve(
-        self, axis: Any, i: int, color: Any, middle: Array, low: Array, high: Array, *, alone: bool
-    ) -> None:
-        usual, _, line = style.style(i)
-        color = color or usual
-        label, band = str(self.classes[i]), None
-        if alone:
-            label, band = "mean", f"{100 * self.level:.3g} % credible band"
-        axis.fill_between(self.x, low, high, color=color, alpha=0.2, linewidth=0, label=band)
-        for end in (low, high):
-            axis.plot(self.x, end, color=color, alpha=0.7, linewidth=0.6, linestyle=line)
-        axis.plot(self.x, middle, color=color, linewidth=1.8, linestyle=line, label=label)
 
 
 def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, Array]:
@@ -142,11 +119,11 @@ def latent_band(estimator: Any, grid: Any, level: float) -> tuple[Array, Array, 
         mean, std = mean.reshape(len(mean), -1), std.reshape(len(mean), -1)
         half = ndtri(0.5 + 0.5 * level) * std
         return mean, mean - half, mean + half
-    mean, _ = estimator.latent_mean_and_variance(grid)
-    low, high = np.empty((2, len(mean), 1))
+    mean, low, high = np.empty((3, len(grid), 1))
     posterior = estimator.posterior_
     for rows, parts in posterior.blocks(np.asarray(grid, dtype=float)):
-        means_and_stds, weight = joined(parts), np.concatenate(posterior.weights)
-        low[rows, 0] = mixture_quantile(*means_and_stds, weight, 0.5 - 0.5 * level)
-        high[rows, 0] = mixture_quantile(*means_and_stds, weight, 0.5 + 0.5 * level)
-    return mean[:, None], low, high
+        (means, stds), weight = joined(parts), np.concatenate(posterior.weights)
+        mean[rows, 0] = means @ weight
+        low[rows, 0] = mixture_quantile(means, stds, weight, 0.5 - 0.5 * level)
+        high[rows, 0] = mixture_quantile(means, stds, weight, 0.5 + 0.5 * level)
+    return mean, low, high

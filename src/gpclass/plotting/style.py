@@ -45,6 +45,16 @@ def bare(axis: Any) -> None:
     axis.spines[["top", "right"]].set_visible(False)
 
 
+def band(
+    axis: Any, i: int, x: Any, *curve: Array, label: str, shade: str | None = None, color: Any = None
+) -> None:
+    """Draw the i-th curve, a mean, and the band between the lower and upper ends that follow it."""
+    usual, _, line = style(i)
+    middle, low, high = curve
+    axis.fill_between(x, low, high, color=color or usual, alpha=0.2, linewidth=0, label=shade)
+    axis.plot(x, middle, color=color or usual, linewidth=1.8, linestyle=line, label=label)
+
+
 def scatter_classes(axis: Any, X: Array, codes: Any, classes: Any, **options: Any) -> None:
     """Draw the rows of two columns with one marker per class; two classes are white and black."""
     for i, label in enumerate(classes):

@@ -33,18 +33,6 @@ class TraceDisplay(Display):
     Attributes
     ----------
     diagnostics : dict of str to gpclass.mcmc.chains.Diagnostics
-
-    Examples
-    --------
-    >>> from gpclass import GaussianProcessClassifier
-    >>> from gpclass.datasets import interval
-    >>> from gpclass.kernels import RBF
-    >>> from gpclass.plotting import TraceDisplay
-    >>> X, y, _, _ = interval()
-    >>> clf = GaussianProcessClassifier(9.0 * RBF(15.0), inference="mcmc", optimizer=None, random_state=0)
-    >>> display = TraceDisplay.from_estimator(clf.fit(X, y), rows=[3])
-    >>> list(display.values), len(display.axes_)
-    (['log likelihood', 'f[3]'], 2)
     """
 
     values: dict[str, Array]
