@@ -30,13 +30,16 @@ from gpclass.mcmc import MCMC
 CACHE = Path(__file__).with_name(".bayes.json")
 TITLE = "Averaging over hyperparameters"
 HEAD = """\
-Log loss, error rate and seconds per fit by ten-fold stratified cross-validation. Hyperparameters are learned by
+The table shows log loss, error rate and seconds per fit of ten-fold stratified cross-validation. Hyperparameters are
+learned by
 maximising the evidence of each approximation, or sampled (`hyperparameters='sample'`, four chains of 250 draws).
-Probit likelihood, one isotropic RBF kernel, standardised inputs, a random subset of each data set. Written by
+All fits use the probit likelihood, one isotropic RBF kernel, standardised inputs and a random subset of each data
+set. Written by
 `studies/bayes.py`.
 
-Other programs were running while the seconds were measured. Where R-hat is far from one, the chains of some fold did
-not agree, and the row is not reliable.
+Other programs were running during the measurement. If R-hat is far from one, the chains of some fold did not
+converge, and
+the row is not reliable.
 """
 METHODS = {
     "Laplace": {"inference": "laplace"},

@@ -33,18 +33,20 @@ CACHE = Path(__file__).with_name(".defaults.json")
 TITLE = "Which method by default"
 WIDEST = 60  # most columns for one length scale per column
 HEAD = """\
-Log loss by {folds}-fold cross-validation on the two-class data sets named, with hyperparameters learned by maximising
-the evidence of each method, standardised inputs, and at most {rows} rows of each data set (a random subset, the same
-for all methods). Other programs were running while the seconds were measured: only large differences mean anything.
-Written by `studies/defaults.py`.
+The tables show the log loss of {folds}-fold cross-validation on two-class data sets, with hyperparameters learned by
+maximising the evidence of each method, standardised inputs, and at most {rows} rows of each data set (a random
+subset, the
+same for all methods). Other programs were running during the measurement, so only large differences between times are
+meaningful. Written by `studies/defaults.py`.
 """
 CHOICE = """\
-Over both tables the mean log loss with logit and with probit is {laplace} for Laplace, {ep} for EP,
-and {vi} for VI. Laplace is much worse where the classes are well separated (banknote, ionosphere,
-ringnorm, image): its probabilities stay too close to one half. With one length scale per column VI loses less
-than EP. By mean rank Laplace with probit is as good there: often slightly better, sometimes much worse. The two
-likelihoods hardly differ; probit is faster, because its integrals have closed forms, and its extension to three
-classes and more is the multinomial probit. So the default for two classes is VI with `likelihood="probit"`.
+Averaged over both tables, the log loss with logit and probit is {laplace} for Laplace, {ep} for EP,
+and {vi} for VI. Laplace is much worse on data sets with well-separated classes (banknote,
+ionosphere, ringnorm, image), because its probabilities stay too close to one half. With one length scale per
+column, VI has a lower mean log loss than EP. Laplace with probit has a similar mean rank there: it is often slightly
+better and sometimes much worse. The results of the two likelihoods are nearly equal. Probit is faster, because its
+integrals have closed forms, and it extends to three classes and more as the multinomial probit. The default for two
+classes is therefore VI with `likelihood="probit"`.
 """
 
 

@@ -29,9 +29,9 @@ METHODS = {
     "Laplace, softmax": {"inference": "laplace", "likelihood": "softmax"},
 }
 HEAD = """\
-Five-fold stratified cross-validation (shuffled, seed 0), standardised inputs, at most 1,000 training rows, the default
-kernel, one thread; VI is that of the multinomial probit. Sets of at most 5,000 rows. Written by `studies/multiclass.py`
-with the code of commit {commit}.
+The tables show five-fold stratified cross-validation (shuffled, seed 0) on data sets of at most 5,000 rows, with
+standardised inputs, at most 1,000 training rows, the default kernel, and one thread. VI uses the multinomial probit.
+Written by `studies/multiclass.py` at commit {commit}.
 """
 RESULTS = runs.Results(Path(__file__).with_name(".multiclass.jsonl"), ("set", "method", "fold"))
 TITLE = "Three classes and more"
@@ -93,7 +93,11 @@ def chosen(records: list[dict[str, Any]]) -> str:
         ]
         if used:
             lines.append(f"{name} {used.count('Dirichlet')}")
-    return "Of five folds the default chose Dirichlet classification on: " + ", ".join(lines) + "."
+    return (
+        "Number of folds, of five, in which the default chose Dirichlet classification: "
+        + ", ".join(lines)
+        + "."
+    )
 
 
 def main() -> None:

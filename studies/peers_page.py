@@ -21,13 +21,13 @@ MEASURES = {
     "seconds": ("Processor seconds of fit and prediction", "{:.2f}"),
 }
 HEAD = """\
-# Beside other classifiers
+# Comparison with other classifiers
 
-`GaussianProcessClassifier()` of gpclass with its defaults, beside CatBoost and LightGBM with their defaults (where they
-have been measured), and classifiers of scikit-learn: its Gaussian process with `1.0 * RBF(1.0)` learned;
-`LogisticRegressionCV` chosen by log loss; `HistGradientBoostingClassifier`; a support vector machine with RBF kernel,
-`C` and `gamma` chosen by a grid of 16 and three-fold cross-validation, its outputs made probabilities by
-`CalibratedClassifierCV`; `RandomForestClassifier` with 500 trees.
+This study compares `GaussianProcessClassifier()` of gpclass with CatBoost and LightGBM (where they have been measured),
+all with their default settings, and with classifiers of scikit-learn: the Gaussian process with a learned kernel
+`1.0 * RBF(1.0)`; `LogisticRegressionCV`, tuned by log loss; `HistGradientBoostingClassifier`; a support vector machine
+with RBF kernel, `C` and `gamma` tuned on a grid of 16 points with three-fold cross-validation, and probabilities from
+`CalibratedClassifierCV`; and `RandomForestClassifier` with 500 trees.
 
 How it was measured:
 
@@ -35,13 +35,14 @@ How it was measured:
   standardised on the training rows. Constant columns are left out.
 - {folds} stratified folds, the same for all methods. A fold has at most {train:,} training rows and {test:,} test rows,
   random subsets with the class frequencies of the fold.
-- For the log loss the probability of the true class is clipped at {clip:g} for every method; a class that a method has
-  not seen has probability zero. The Brier score is summed over the classes (from 0 to 2). The calibration error is the
-  mean distance between confidence and accuracy over 10 bins of equal numbers of test rows, all folds together.
-- Seconds are of processor, on one thread, per fold, for fit and prediction. Other programs were running at the same
-  time: only large differences mean anything.
-- Means, ranks and counts are over the data sets that every method has a result for. A method that raised an exception
-  in a fold has no result for that data set, and has the last rank there.
+- For the log loss the probability of the true class is clipped at {clip:g} for every method; a class that was
+  not in the training rows of a method has probability zero. The Brier score is summed over the classes (from 0 to 2).
+  The calibration error is the
+  mean difference between confidence and accuracy over 10 bins with equal numbers of test rows, from all folds together.
+- Times are processor seconds per fold, on one thread, for fit and prediction. Other programs were running at the same
+  time, so only large differences are meaningful.
+- Means, ranks and counts include only the data sets for which every method has a result. A method that raised an
+  exception in a fold has no result for that data set, and is ranked last there.
 
 {code}Written by `studies/peers.py`.
 
@@ -162,7 +163,7 @@ def write(
         return
     train, test, most = sizes
     commits = sorted({r["commit"][:10] for r in records if "commit" in r})
-    code = f"The code of gpclass is that of commit {', '.join(commits)}. " if commits else ""
+    code = f"Measured with gpclass at commit {', '.join(commits)}. " if commits else ""
     sets = max(len(part.full) for part in parts.values())
     text = [HEAD.format(sets=sets, folds=folds, train=train, test=test, most=most, clip=CLIP, code=code)]
     text.append("\n## Summary\n")

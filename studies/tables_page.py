@@ -10,26 +10,26 @@ from runs import ROOT, Record, markdown
 from scores import CLIP
 
 HEAD = """\
-# Tables beside other classifiers
+# Comparison with other classifiers on tables
 
-`GaussianProcessClassifier().fit(frame, y)` of gpclass on {sets} real [tables](tables.md) with categories and missing
-values, without any preparation, beside CatBoost with its categorical features; LightGBM and scikit-learn's
-`HistGradientBoostingClassifier` (*boosting*) with pandas categories; `LogisticRegressionCV`, chosen by log loss in
-five shuffled folds, and `RandomForestClassifier` with 500 trees, both behind scikit-learn's `SimpleImputer` and
-`OneHotEncoder`. All other settings are the defaults of each package.
+This study runs `GaussianProcessClassifier().fit(frame, y)` on {sets} real [tables](tables.md) with categories
+and missing values, without any preparation. The other classifiers are CatBoost with its categorical features; LightGBM
+and scikit-learn's `HistGradientBoostingClassifier` (*boosting*) with pandas categories; `LogisticRegressionCV`, tuned
+by log loss in five shuffled folds; and `RandomForestClassifier` with 500 trees. The last two use scikit-learn's
+`SimpleImputer` and `OneHotEncoder`. All other settings are the defaults of each package.
 
 How it was measured:
 
 - {folds} stratified folds, the same for all methods. A fold has at most {train:,} training rows and {test:,} test rows,
   random subsets with the class frequencies of the fold.
-{gaps}- For the log loss the probability of the true class is clipped at {clip:g} for every method; a class that a
-  method has not seen has probability zero.
-- Seconds are of processor, on one thread, per fold, for fit and prediction. Other programs were running at the same
-  time: only large differences mean anything.
-- All methods get the table as `pandas.read_csv` reads it: text is a category, everything else is a number. Missing text
-  is a level of its own for CatBoost and the one-hot encoder. For logistic regression and the random forest, numbers are
-  standardised, and missing ones are the median, with a column that marks them. The other methods get missing values
-  as they are.
+{gaps}- For the log loss the probability of the true class is clipped at {clip:g} for every method; a class that was not
+  in the training rows of a method has probability zero.
+- Times are processor seconds per fold, on one thread, for fit and prediction. Other programs were running at the same
+  time, so only large differences are meaningful.
+- All methods receive the table as read by `pandas.read_csv`: text columns are categories, all others are numerical.
+  Missing text is a separate level for CatBoost and the one-hot encoder. For logistic regression and the random forest,
+  numbers are standardised, and missing numbers are replaced by the median, with a column that marks them. The other
+  methods handle missing values themselves.
 
 {versions} Written by `studies/tables.py`.
 
@@ -55,14 +55,15 @@ def gaps(small: Sequence[Record], part: Comparison, folds: int) -> str:
         if used < folds:
             others = [f"{m} {whole[name, m]['loss']:.4f}" for m in part.methods if (name, m) in whole]
             lines.append(
-                f"- Folds of {name} that every method was measured on, and that count below: {used} of {folds}. "
+                f"- For {name}, only {used} of {folds} folds {'was' if used == 1 else 'were'} measured with "
+                f"every method, and only {'this is' if used == 1 else 'these are'} used below. "
                 f"Log loss over all folds: {', '.join(others)}.\n"
             )
     absent = [f"{m} on {s}" for s in part.sets for m in part.methods if (s, m) not in part.found]
     if absent:
         lines.append(
-            f"- No result: {', '.join(absent)}. Means, ranks and counts are over the other tables, "
-            "which every method has a result for.\n"
+            f"- No result: {', '.join(absent)}. Means, ranks and counts include only the other tables, "
+            "for which every method has a result.\n"
         )
     return "".join(lines)
 
@@ -84,10 +85,8 @@ def places(part: Comparison) -> str:
     means = dict(zip(part.methods, full.mean(axis=0), strict=True))
     second = min((m for m in part.methods if m != OURS), key=means.__getitem__)
     wins = int((full[:, ours] == full.min(axis=1)).sum())
-    text = (
-        f"gpclass has the lowest log loss in {wins} of {len(full)} tables, and {means[OURS]:.4f} on average; "
-    )
-    text += f"the best average of the other methods is {means[second]:.4f} ({second})."
+    text = f"gpclass has the lowest log loss on {wins} of {len(full)} tables. Its mean log loss is {means[OURS]:.4f}; "
+    text += f"the best mean of the other methods is {means[second]:.4f} ({second})."
     loss = part.values("loss", part.sets)  # a method may have no result for some of them
     behind = loss[:, ours] - np.nanmin(loss, axis=1)
     lost = [
@@ -96,7 +95,8 @@ def places(part: Comparison) -> str:
         if behind[i] > 0.0
     ]
     if lost:
-        text += f" Where it is not the best, from the largest difference to the smallest: {', '.join(lost)}."
+        text += " On these tables another method is better, from the largest difference to the smallest: "
+        text += f"{', '.join(lost)}."
     return text + "\n"
 
 
@@ -116,7 +116,10 @@ def large_table(records: Sequence[Record], methods: Sequence[str]) -> str:
     ]
     head = ["method", "log loss", "error rate", "processor seconds of fit", "elapsed", "of prediction"]
     r = found[0]
-    sizes = f"One fit to {r['train']:,} of the {r['n']:,} rows of {r['set']}, and predictions for {r['test']:,} others."
+    sizes = (
+        f"Each method is fitted once to {r['train']:,} of the {r['n']:,} rows of {r['set']}, "
+        f"and predicts {r['test']:,} others."
+    )
     return f"{sizes}\n\n{markdown(head, rows)}"
 
 

@@ -189,7 +189,7 @@ def test_a_comparison_leaves_its_evidence_out():
 
 
 def test_what_has_no_meaning_is_refused():
-    with pytest.raises(ValueError, match="regression on targets made from the labels"):
+    with pytest.raises(ValueError, match="regression on targets computed from the labels"):
         fitted().check_approximation()
     with pytest.raises(ValueError, match="rows=1 is not valid"):
         Dirichlet(rows=1)

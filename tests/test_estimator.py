@@ -422,7 +422,7 @@ def test_columns_and_labels_that_are_no_numbers_are_named():
     with pytest.raises(ValueError, match="Column 'kind' of X has text"):
         fixed(categorical_features=None).fit(frame, y)
     mixed = np.array(["a", 1] * 30, dtype=object)
-    with pytest.raises(ValueError, match="labels of the kinds int, str"):
+    with pytest.raises(ValueError, match="labels of the types int, str"):
         fixed().fit(X, mixed)
     with pytest.raises(ValueError, match=r"class_weight\[-1\.0\]=-1\.0 is not valid"):
         fixed(class_weight={-1.0: -1.0, 1.0: 1.0}).fit(X, y)

@@ -44,7 +44,7 @@ def fitted(frame):
 
 
 def numbers(column):
-    """Return a column as the graph takes it: days, and truth values as 0 and 1."""
+    """Return a column as the graph takes it: days, and booleans as 0 and 1."""
     if column.dtype.kind == "M":
         return (column - pd.Timestamp(0)) / pd.Timedelta(days=1)
     return column.astype(float)
@@ -80,6 +80,6 @@ def test_a_table_without_text_is_one_matrix():
 
 def test_columns_with_the_name_of_an_output_are_refused():
     with pytest.raises(
-        OnnxExportError, match="A column is called 'label', as an output of the graph is: rename it"
+        OnnxExportError, match="A column is called 'label', like an output of the graph: rename it"
     ):
         to_onnx(fitted(FRAME.rename(columns={"size": "label"})))

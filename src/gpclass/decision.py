@@ -66,8 +66,8 @@ def check_cost(cost: Any, n_classes: int, n_actions: int | None = None) -> Array
     if C.ndim != 2 or C.shape[0] != n_classes or C.shape[1] == 0 or n_actions not in (None, C.shape[1]):
         shape = f"({n_classes}, {n_actions or 'number of actions'})"
         raise ValueError(
-            f"The cost matrix has shape {C.shape}, expected {shape}: a row for each true class, a column "
-            "for each action."
+            f"The cost matrix has shape {C.shape}, expected {shape}: one row per true class, one column "
+            "per action."
         )
     if not np.isfinite(C).all():
         raise ValueError("The cost matrix has a value that is not finite, expected finite costs.")

@@ -62,9 +62,9 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         or more in one model the probit is the multinomial probit, and the logit is softmax; with "dirichlet" both are
         softmax.
     inference : {"auto", "laplace", "ep", "vi", "dirichlet", "mcmc", "rejection"} or object, default="auto"
-        How p(f|X, y) is found, as a name or a settings record of `gpclass.inference`, `gpclass.mcmc` (needs
+        How to compute or sample p(f|X, y), as a name or a settings record of `gpclass.inference`, `gpclass.mcmc` (needs
         arviz-stats) or `gpclass.sampling` (exact draws, for a handful of rows). ``"auto"`` is ``"vi"`` for two
-        classes, and for more of them ``"vi"`` or ``"dirichlet"``, whichever predicts rows that are left out better.
+        classes, and for more of them ``"vi"`` or ``"dirichlet"``, whichever has the better leave-one-out score.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
         How the evidence is maximised. A callable gets ``(obj_func, initial_theta, bounds)`` and returns
         ``(theta, value)``, where ``obj_func(theta, eval_gradient=True)`` is to be minimised. None
@@ -78,11 +78,11 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
     copy_X_train : bool, default=True
         Whether to keep a copy of X rather than a reference to it.
     random_state : int, RandomState or None, default=None
-        For the restarts, for sampling and for Monte Carlo integration.
+        Used for restarts, sampling and Monte Carlo integration.
     multi_class : {"joint", "one_vs_rest", "one_vs_one"}, default="joint"
         How to treat three classes or more: in one model with one latent function per class, or as two-class models.
     n_jobs : int or None, default=None
-        Processes for the restarts, or for the two-class problems of a multi-class one.
+        Number of processes for the restarts, or for the two-class problems of a multi-class one.
     hyperparameters : {"learn", "sample"}, default="learn"
         Whether hyperparameters maximise the evidence, or are sampled together with f; predictions then
         average over them. Those without a ``hyperprior`` are log-normal about the kernel's values when sampled.
@@ -91,17 +91,17 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         of that name). `gpclass.core.hyperpriors.Shrinkage` shrinks several length scales towards each other.
     inducing : "auto", int, array, `gpclass.sparse.Inducing` or None, default="auto"
         Inducing inputs, for more rows than n x n matrices allow: their number, the inputs themselves, or all settings.
-        "auto" uses up to 2,000 of them beyond a few thousand rows, None never.
+        "auto" uses up to 2,000 of them for more than a few thousand rows; None uses none.
     class_weight : mapping, "balanced" or None, default=None
         Weights of the classes, multiplied into ``sample_weight``.
     cost_matrix : array of shape (n_classes, n_classes), default=None
-        ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true. None: all errors cost the same.
+        ``cost_matrix[i, j]`` is the cost of predicting class j when class i is true. By default all errors cost one.
     integration : {"exact", "map", "mackay", "monte_carlo"}, default="exact"
-        How the latent value is averaged out of the class probability; see `gpclass.learning.prediction`.
+        How class probabilities are averaged over the latent value; see `gpclass.learning.prediction`.
     verbose : int, default=0
         Whether to show progress: the stage of the fit and its number of rows, in a line on standard error.
     categorical_features : "from_dtype", names, indices, mask or None, default="from_dtype"
-        Columns that are categories besides text and categorical types; see `gpclass.tables.Encoder`.
+        Columns to treat as categories, besides text and categorical types; see `gpclass.tables.Encoder`.
 
     Attributes
     ----------
@@ -247,7 +247,7 @@ class GaussianProcessClassifier(TakesTables, Predictions, ClassifierMixin, BaseE
         check_labels(y)
         known = np.unique(y if classes is None else classes)
         if len(known) < 2:
-            raise ValueError("The first rows of partial_fit have one class only: give classes=[...].")
+            raise ValueError("The first rows of partial_fit have only one class: give classes=[...].")
         rows, none = self._encoded(X, y, sample_weight, known), np.empty(0, dtype=np.intp)
         new._fit(Training(known, len(X), X, none, data=rows, coding=new.encoder_), seed)
         new.base_estimator_ = replace(new.base_estimator_, objective=None)  # further rows will change it

@@ -1,4 +1,4 @@
-"""The methods of the classifier that say what its predictions depend on."""
+"""The methods of the classifier that explain its predictions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def grid(known: Any, frequency: Array, resolution: int, percentiles: tuple[float
 
 
 class Explanations:
-    """Methods of a classifier that say what its predictions depend on."""
+    """Methods of a classifier that explain its predictions."""
 
     classes_: Any
     n_classes_: int

@@ -101,13 +101,13 @@ def from_source(clf: Any, source: Source) -> Training:
         clf.feature_names_in_ = np.asarray(source.names, dtype=object)
     if clf.class_weight is not None:
         raise ValueError(
-            "class_weight is for rows in memory: give the weights of the rows as sample_weight, or as a "
+            "class_weight is only for rows in memory: give the weights as sample_weight, or as a "
             "column of the files."
         )
     labels, clf.encoder_ = encode_source(source, clf.categorical_features)
     classes = np.asarray(labels)
     if len(classes) < 2:
-        raise ValueError(f"The labels have one class only, {classes[0]!r}: two or more are needed.")
+        raise ValueError(f"The labels have only one class, {classes[0]!r}: at least two are needed.")
     data = source.data(encode_for(clf, classes), clf.n_jobs, clf.encoder_)
     empty = np.empty(0, dtype=np.intp)
     return Training(classes, source.n_rows, np.empty(0), empty, data=data, coding=clf.encoder_)

@@ -48,7 +48,7 @@ def check_labels(y: Any) -> None:
         if len(kinds) == 1 and y.dtype != object:
             raise
         raise ValueError(
-            f"y has labels of the kinds {', '.join(kinds)}, expected text, integers or truth values, of one kind: "
+            f"y has labels of the types {', '.join(kinds)}, expected text, integers or booleans, of one type: "
             "convert them, for example with [str(label) for label in y]."
         ) from None
 

@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris, make_moons
 
 @pytest.fixture(scope="session")
 def mixed():
-    """Two numbers, a category of three, a truth value and labels that depend on all."""
+    """Two numbers, a category of three, a boolean and labels that depend on all."""
     rng = np.random.default_rng(0)
     n = 80
     age, size = rng.normal(50.0, 10.0, n), rng.normal(0.02, 0.004, n)

@@ -99,13 +99,13 @@ class TestRefusals:
             link(here / name, here / output)
         names = sorted(os.listdir(here))
         words = one_sentence(run(*arguments, "-o", output, code=1))
-        assert f"{output} is an input of this command" in words
+        assert f"{output} is also an input" in words
         assert (here / name).read_bytes() == old
         assert sorted(os.listdir(here)) == names
 
     def test_the_figure_beside_a_model_is_not_the_model(self, here):
         os.rename("mixed.gpc", "mixed.png")
-        assert "mixed.png is an input" in one_sentence(run("plot", "mixed.png", code=1))
+        assert "mixed.png is also an input" in one_sentence(run("plot", "mixed.png", code=1))
 
     @pytest.mark.parametrize(
         ("writer", "name", "words"),

@@ -111,7 +111,7 @@ def test_what_training_did_not_have_is_counted(messy, tmp_path):
 def test_an_identifier_is_named(tmp_path):
     MESSY.assign(id=np.arange(N)).to_csv(tmp_path / "t.csv", index=False)
     result = run("fit", tmp_path / "t.csv", "-t", "y", "--inference", "laplace", "-o", tmp_path / "m.gpc")
-    assert "Column 'id' of the table numbers the rows, and is likely to be an identifier" in result.stderr
+    assert "Column 'id' of the table numbers the rows and is likely to be an identifier" in result.stderr
 
 
 BROKEN = {

@@ -36,7 +36,7 @@ def test_best(result):
     for metric, pick in (("log_loss", min), ("error", min), ("evidence", max)):
         values = [getattr(row, metric) for row in result.rows if getattr(row, metric) is not None]
         assert getattr(result.best(metric), metric) == pick(values)
-    with pytest.raises(ValueError, match="No method has a value of khat"):
+    with pytest.raises(ValueError, match="No method has a value for khat"):
         result.best("khat")
     with pytest.raises(ValueError, match="metric='loss' is not valid"):
         result.best("loss")
@@ -167,7 +167,7 @@ def test_what_to_use():
         laplace = row("laplace", good, doubtful)
         assert comparison(laplace, slow).findings[1:] == (
             "Use slow: no method predicts significantly better.",
-            "The approximation of laplace is doubtful; the notes say why.",
+            "The approximation of laplace is doubtful; see the notes.",
         )
         found = text(laplace, row("vi", bad, checked()))
         assert "Compare laplace with MCMC before you rely on its probabilities." in found
@@ -184,7 +184,7 @@ def test_the_loss_of_class_frequencies_is_their_entropy():
 
 def test_failures_are_named():
     failed = ComparisonRow("mcmc", note="failed with RuntimeError: no luck")
-    assert text(row("vi", np.full(N, 0.9)), failed).endswith("mcmc failed; the notes say why.")
+    assert text(row("vi", np.full(N, 0.9)), failed).endswith("mcmc failed; see the notes.")
 
 
 # ------------------------------------------------------------ scores

@@ -1,4 +1,4 @@
-"""Numbers that users set: a truth value, text or NaN in their place is refused in one sentence that names them."""
+"""Numbers that users set: a boolean, text or NaN in their place is refused in one sentence that names them."""
 
 from __future__ import annotations
 

@@ -102,11 +102,13 @@ class TestOneEntry:
         X, y, _ = labelled_rows(10)
         with pytest.raises(ValueError, match=r"X is the path 'a.parquet': give .*, found a ndarray\.$"):
             as_source("a.parquet", y)
-        with pytest.raises(ValueError, match="X is a BlockSource, which has labels and weights of its own"):
+        with pytest.raises(ValueError, match="X is a BlockSource, which already contains labels and weights"):
             as_source(BlockSource([(X, y)]), y)
-        with pytest.raises(ValueError, match="client is for Dask collections and files, and X is a ndarray"):
+        with pytest.raises(
+            ValueError, match="client is only for Dask collections and files, but X is a ndarray"
+        ):
             as_source(X, y, client=object())
-        with pytest.raises(ValueError, match="BlockSource is read in this process: leave client out"):
+        with pytest.raises(ValueError, match="BlockSource is read in this process: omit client"):
             as_source(lambda: [(X, y)], client=object())
 
 

@@ -172,7 +172,7 @@ def test_errors_and_warnings(clf, iris):
     with pytest.raises(ValueError, match=r"percentiles=.* two increasing numbers"):
         clf.effect(X, 0, percentiles=(0.9, 0.1))
     gaps = np.where(np.arange(60)[:, None] % 3 == [0, 1, 2], np.nan, X)
-    with pytest.raises(ValueError, match="Column 'x1' of X has missing values only"):
+    with pytest.raises(ValueError, match="Column 'x1' of X has only missing values"):
         fit(gaps, kernel="rbf").effect(np.where([False, True, False], np.nan, X), 1)
     with pytest.warns(DoubtfulFitWarning, match="too narrow"):
         fit(*iris, inference="dirichlet").effect(iris[0], 0, "latent")

@@ -133,7 +133,7 @@ def test_a_kernel_that_is_not_registered_cannot_be_saved(tmp_path):
 
 
 def test_two_kernels_cannot_have_one_name_in_files():
-    with pytest.raises(TypeError, match="rename yours"):
+    with pytest.raises(TypeError, match="rename one of them"):
         register(type("RBF", (RBF,), {}), Stationary(lambda kernel: Profile(np.exp, np.exp)))
 
 

@@ -116,7 +116,7 @@ def test_interruption(n_draws: int, kept: int | None, target: Target) -> None:
         return sample(target, HMC(), n_draws=n_draws, n_warmup=5, rng=0, report=report)
 
     if kept is None:
-        with pytest.raises(KeyboardInterrupt, match="with 0 draws, too few"):
+        with pytest.raises(KeyboardInterrupt, match="with 0 draws, which are too few"):
             run()
         return
     chains = run()

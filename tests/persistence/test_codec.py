@@ -131,10 +131,10 @@ class Unregistered(Spice):
     [
         (Unregistered(), "Unregistered"),
         (Dish, "registered"),
-        (Path("x"), "cannot hold"),
-        (lambda: 0, "cannot hold"),
+        (Path("x"), "cannot be stored"),
+        (lambda: 0, "cannot be stored"),
         (np.longdouble(1.0), "double precision"),
-        (np.array([1j]), "cannot hold"),
+        (np.array([1j]), "cannot be stored"),
         (object(), "registered"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -153,12 +153,12 @@ def test_wrong_codes_are_refused():
     code = encoder.value(dish(), "dish")
     less = {**code, "fields": {k: v for k, v in code["fields"].items() if k != "root"}}
     wrong = {
-        "other fields": [change(code, rows_elsewhere=None), change(code, more=1), less],
+        "different fields": [change(code, rows_elsewhere=None), change(code, more=1), less],
         "unknown part": [{**code, "class": "os.system"}],
         "unknown part 'spice saffron'": [{"class": "spice saffron", "fields": {}}],
         "unknown part 'x y'": [{"class": "x y", "fields": {}}],
         "without spices": [change(code, spices={"tuple": []})],
-        "unknown kind": [{"pickle": "x"}, {"class": "Dish"}, {}, {"class": 3, "fields": {}}],
+        "unknown type": [{"pickle": "x"}, {"class": "Dish"}, {}, {"class": 3, "fields": {}}],
         "reshape": [{"array": "0", "shape": [7, 2**40], "order": "C", "width": 0}],
         "size": [{"lower": "0", "size": 2**40}],
     }
@@ -203,7 +203,7 @@ class Hump(FormulaKernel, formulas=Stationary(lambda kernel: Profile(np.exp, np.
 
 def test_kernels_of_others():
     assert trip(Hump(2.0)).get_params() == Hump(2.0).get_params()
-    with pytest.raises(ModelFileError, match="cannot hold"):
+    with pytest.raises(ModelFileError, match="cannot be stored"):
         trip(Hump(metric=len))
-    with pytest.raises(ModelFileError, match="other fields of Hump"):
+    with pytest.raises(ModelFileError, match="different fields of Hump"):
         Decoder({}).value({"class": "kernel Hump", "fields": {"length_scale": 1.0}})

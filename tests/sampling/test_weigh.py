@@ -104,7 +104,7 @@ norm = stats.norm.logpdf
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: importance(lambda x: x[:2], norm, stats.norm(), 9), r"shape \(2,\) for 9 draws"),
+        (lambda: importance(lambda x: x[:2], norm, stats.norm(), 9), r"shape \(2,\), or NaN, for 9 draws"),
         (lambda: importance(lambda x: x / 0.0 * 0.0, norm, stats.norm(), 9), "expected a finite number"),
         (lambda: importance(np.square, lambda x: x * np.nan, stats.norm(), 9), "log_density is nan"),
         (lambda: importance(np.square, lambda x: -np.inf * x**2, stats.norm(), 9), "All weights are zero"),

@@ -256,10 +256,10 @@ def test_truth_values_are_classes_whatever_their_column(labels):
         (pd.Series(np.where(Y == "yes", "a", None), dtype="string"), "y contains NaN or None in row"),
         (pd.Series(pd.Categorical(np.where(Y == "yes", "a", None))), "y contains NaN or None in row"),
         (np.where(Y == "yes", "a", None), "y contains NaN or None in row"),
-        (np.where(Y == "yes", 1, Y.astype(object)), "y has labels of the kinds int, str, expected text"),
+        (np.where(Y == "yes", 1, Y.astype(object)), "y has labels of the types int, str, expected text"),
         (
             pd.cut(FRAME["size"], 2),
-            r"y has labels of the kinds Interval, expected text, integers or truth values.*: convert them",
+            r"y has labels of the types Interval, expected text, integers or booleans.*: convert them",
         ),
         ([None, *Y[1:]], "y contains NaN or None in row 0: drop the rows"),
         (

@@ -44,10 +44,10 @@ axes[1].set_title(f"p(virginica) = {model.predict_proba([flower])[0, 1]:.2f}")
 plt.show()
 
 # %%
-# A flower that resembles none has no such rows: nearly the whole prior variance is left, and the prediction is
+# A flower that resembles none has no such rows: nearly the entire prior variance remains, and the prediction is
 # the prior's.
 
 (far,) = model.influences([[10.0, 0.5]], n=2)
 print(
-    f"{far.variance_left:.0%} of the prior variance is left, against {found.variance_left:.0%} for the first flower"
+    f"{far.variance_left:.0%} of the prior variance remains, and {found.variance_left:.0%} for the first flower"
 )

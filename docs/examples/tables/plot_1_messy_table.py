@@ -14,7 +14,7 @@ from gpclass import GaussianProcessClassifier
 from gpclass.plotting import EffectDisplay
 
 # %%
-# A table of patients: text, truth values, dates and numbers. A tenth of the ages is missing, and so is a fifth of
+# A table of patients: text, booleans, dates and numbers. A tenth of the ages is missing, and so is a fifth of
 # the wards.
 
 rng = np.random.default_rng(0)

@@ -71,8 +71,8 @@ def gpclass() -> None:
     """Classify the rows of a table with Gaussian processes. Probabilities come with credible intervals.
 
     DATA is a CSV, JSON, Excel (.xlsx), Parquet or Feather file, possibly compressed (.gz, .zip); - is CSV or JSON from
-    standard input. Columns may have numbers, text, truth values, dates and gaps. An output file appears when it is
-    complete. It has an ending of its kind, and never replaces an input. Every command has its own --help with examples.
+    standard input. Columns may contain numbers, text, booleans, dates and missing values. An output file is written
+    only when it is complete, and never replaces an input. Every command has its own --help with examples.
     Exit codes: 0 success, 1 bad input, 2 wrong usage, 130 interrupted.
     """
 

@@ -1,4 +1,4 @@
-"""``gpclass explain``: one page on what a model learned, what its predictions depend on, and what it does not know."""
+"""``gpclass explain``: one page on what a model learned, what its predictions depend on, and where it is uncertain."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def read_start(data: str, target: str, table: dict[str, Any]) -> Any:
     classes, first = np.unique(y, return_index=True)
     if len(classes) > MOST_CLASSES:
         raise InputError(
-            f"{data} has {len(classes)} classes in column {target!r}, and the page draws {MOST_CLASSES} at most: leave "
+            f"{data} has {len(classes)} classes in column {target!r}, but the page draws at most {MOST_CLASSES}: leave "
             "some of them out."
         )
     encoder = Encoder(table["categorical"])

@@ -53,7 +53,7 @@ def check_output(path: str, kind: str, inputs: Iterable[str | None]) -> None:
         return
     for other in filter(None, inputs):
         if os.path.exists(other) and os.path.exists(path) and os.path.samefile(path, other):
-            raise InputError(f"{path} is an input of this command, and would be lost: give another output.")
+            raise InputError(f"{path} is also an input, and would be overwritten: give another output.")
     if not path.lower().endswith(ENDINGS[kind]):
         raise InputError(
             f"{path} is not the name of a {kind} file, expected one that ends in {', '.join(ENDINGS[kind])}."

@@ -43,7 +43,7 @@ ECHOED = ("data", "target", "model", "kilobytes", "gpclass", "date")  # facts th
 def fit(data: str, target: str | None, path: str, table: dict[str, Any], as_json: bool, **model: Any) -> None:
     """Fit a model to a table and save it.
 
-    Text and truth values are categories. Missing values need no preparation. The model file contains the coding of the
+    Text and booleans are categories. Missing values need no preparation. The model file contains the coding of the
     columns, so that predict, and gpclass.load in Python, accept tables as they are. Ctrl+C ends learning, and saves the
     best model so far.
     """

@@ -97,7 +97,7 @@ reading = together(
            help="Mark between the thousands of numbers in text."),
     option("--strip", metavar="CHARS", default="", show_default=False,
            help="Characters to remove from numbers, such as '%' or '$'."),
-    columns("--missing", "Texts for missing values, besides '?', NA and the like.", "TEXT[,TEXT...]"),
+    columns("--missing", "Additional text for missing values, besides '?', NA and similar.", "TEXT[,TEXT...]"),
     option("--separator", metavar="CHAR",
            help="Separator of a CSV file, such as ';' or tab.  [default: the most frequent one in the header]"),
     option("--encoding", metavar="NAME", default="utf-8-sig", show_default="utf-8",

@@ -1,4 +1,4 @@
-"""What stands on the page of ``gpclass explain``: texts, tables and figures by their names in its template."""
+"""The contents of the page of ``gpclass explain``: text, tables and figures by their names in the template."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _probabilities(clf: Any, X: Any, coded: Any, codes: Any) -> tuple[Any, str]:
     try:
         rows, labels = clf.training_rows()
     except ValueError:
-        how = "The model does not keep its training rows: if some are among these rows, the scores are too good."
+        how = "The model does not keep its training rows: if some are among these rows, the scores are too optimistic."
         return clf.predict_proba(X), how
     same = codes is not None and labels is not None and np.array_equal(rows, coded)
     if same and np.array_equal(labels, clf.classes_[codes]):
@@ -101,7 +101,7 @@ def _probabilities(clf: Any, X: Any, coded: Any, codes: Any) -> tuple[Any, str]:
         return clf.loo_proba_, how
     seen = {row.tobytes() for row in np.asarray(rows, dtype=float)}
     n = sum(row.tobytes() in seen for row in np.asarray(coded, dtype=float))
-    found = f"{n} of these {len(X)} rows are training rows, so that the scores are too good."
+    found = f"{n} of these {len(X)} rows are training rows, so the scores are too optimistic."
     return clf.predict_proba(X), found if n else f"None of these {len(X)} rows was used in the fit."
 
 
@@ -149,7 +149,7 @@ def model(subject: Subject) -> dict[str, Any]:
     chosen = [each for each in models if each["chosen"]][:1]
     models = [each for each in models for best in chosen if each["n_rows"] == best["n_rows"]]
     away = [f"{each['value'] - chosen[0]['value']:+.2f}" for each in models[:ROWS]]
-    table = {"model": [each["model"] for each in models[:ROWS]], "log evidence beside the chosen one": away}
+    table = {"model": [each["model"] for each in models[:ROWS]], "relative log evidence": away}
     return {
         "training_rows": known.get("training_rows"),
         "target": known.get("target", "the class"),
@@ -268,7 +268,7 @@ def doubts(subject: Subject) -> dict[str, Any]:
 
 
 def unknowns(subject: Subject) -> dict[str, Any]:
-    """Return the rows of which the model knows least, and what its intervals leave out."""
+    """Return the rows for which the model is most uncertain, and what its intervals do not include."""
     from gpclass.fitted import TOO_NARROW
 
     clf, dirichlet, check = subject.clf, subject.known["inference"].startswith("Dirichlet"), ""

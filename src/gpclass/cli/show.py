@@ -47,7 +47,7 @@ def check(model: str, draws: int, seed: int, as_json: bool) -> None:
     texts = [f"model {i}\n{part}" if len(parts) > 1 else str(part) for i, part in enumerate(parts, 1)]
     click.echo(output.wrapped("\n\n".join(texts), sys.stdout))
     lines = [(f"row {d.row}", f"{d.label} {d.proba:.3f}, {d.likely} {d.likely_proba:.3f}") for d in doubts]
-    show_pairs("labels that the other rows make improbable, and the most probable class", lines)
+    show_pairs("labels that are improbable given the other rows, and the most probable class", lines)
 
 
 @options.command("info model.gpc", "info model.gpc --json")
@@ -166,8 +166,8 @@ def display_of(clf: Any) -> Any:
     n, coded = clf.n_features_in_, clf.encoder_
     if n > 2 or not (coded is None or (coded.numeric_.all() and len(coded.numeric_) == n)):
         raise InputError(
-            f"The model has {n} columns, expected one or two columns of numbers without gaps: fit a model to such "
-            "--columns."
+            f"The model has {n} columns, expected one or two numerical columns without missing values: fit a "
+            "model to such --columns."
         )
     model = clf.base_estimator_.models[0]
     # Inducing inputs cover the training rows, which such a model does not keep.

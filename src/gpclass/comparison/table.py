@@ -189,7 +189,7 @@ class Comparison:
         check_option("metric", metric, metric in METRICS, f"one of {tuple(METRICS)}")
         rows = [row for row in self.rows if getattr(row, metric) is not None]
         if not rows:
-            raise ValueError(f"No method has a value of {metric}.")
+            raise ValueError(f"No method has a value for {metric}.")
         return (max if "evidence" in metric else min)(rows, key=lambda row: getattr(row, metric))
 
     def tied(self) -> tuple[str, ...]:
@@ -220,10 +220,10 @@ class Comparison:
             out.append(f"{best.label} has the lowest log loss, {best.log_loss:.3f}{also}.")
             out.append(self._advice([row for row in scored if row.label in tied]))
         if doubtful := [row.label for row in rows if row.doubtful]:
-            out.append(f"The approximation of {', '.join(doubtful)} is doubtful; the notes say why.")
+            out.append(f"The approximation of {', '.join(doubtful)} is doubtful; see the notes.")
         finished = scored if len(self.codes) else [row for row in rows if row.estimator is not None]
         if failed := [row.label for row in rows if row not in finished]:
-            out.append(f"{', '.join(failed)} failed; the notes say why.")
+            out.append(f"{', '.join(failed)} failed; see the notes.")
         return tuple(out)
 
     def _advice(self, tied: Sequence[ComparisonRow]) -> str:
@@ -232,7 +232,7 @@ class Comparison:
         if (self.best("log_loss").log_loss or 0.0) > chance - NEGLIGIBLE:
             return (
                 f"No method predicts better than the class frequencies alone, whose log loss is {chance:.3f}: the "
-                "columns are hardly informative about the classes, or there are too few rows."
+                "columns contain little information about the classes, or there are too few rows."
             )
         good = [row for row in tied if hasattr(row.estimator, "posterior_")] or tied
         sound = [row for row in good if not row.doubtful]

@@ -149,7 +149,7 @@ class Hyperprior:
             if not all(hasattr(prior, part) for part in ("logpdf", "support", "args")):
                 raise ValueError(
                     f"hyperprior[{name!r}] is {prior!r}, expected a frozen continuous distribution "
-                    "of scipy.stats such as scipy.stats.lognorm(1.0), or Shrinkage()."
+                    "of scipy.stats, such as scipy.stats.lognorm(1.0), or Shrinkage()."
                 )
             terms.update((i, prior) for i in places)
         known = tuple(groups.values())

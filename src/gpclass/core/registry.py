@@ -53,7 +53,7 @@ class Part(ABC):
             cls.name = cls.__name__.lower()
         known = _PARTS[cls.kind].setdefault(cls.name, cls)
         if (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise TypeError(f"There is already a {cls.kind} with the name {cls.name!r}: rename yours.")
+            raise TypeError(f"There is already a {cls.kind} with the name {cls.name!r}: choose another name.")
         _PARTS[cls.kind][cls.name] = cls  # dataclass(slots=True) creates the class twice; the second is kept
 
 

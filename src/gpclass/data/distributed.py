@@ -101,7 +101,7 @@ def files_on_dask(source: Any, client: Any = None, rows: int | None = None) -> D
 
     if not hasattr(source, "split"):
         raise ValueError(
-            f"A {type(source).__name__} is read in this process: leave client out, or give files or a Dask "
+            f"A {type(source).__name__} is read in this process: omit client, or give files or a Dask "
             "collection."
         )
     some = source.split(rows)
@@ -177,8 +177,8 @@ def _partitions(X: Any, y: Any, weight: Any) -> list[list[Any]]:
             continue
         if not is_dask(given):
             raise ValueError(
-                f"{what} is a {type(given).__name__} and X a Dask collection, expected one as well: for an "
-                "array use dask.array.from_array with the chunks of X."
+                f"{what} is a {type(given).__name__} but X is a Dask collection, expected one as well: for an array "
+                "use dask.array.from_array with the chunks of X."
             )
         if _is_array(given) and _is_array(X) and given.shape[0] == X.shape[0]:
             given = given.rechunk({0: X.chunks[0], **({1: -1} if given.ndim == 2 else {})})

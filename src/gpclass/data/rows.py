@@ -270,7 +270,7 @@ class FoundLabels:
             found = np.unique(y)
         except TypeError:
             kinds = ", ".join(sorted({type(label).__name__ for label in y}))
-            raise ValueError(f"y has labels of the kinds {kinds}, expected one kind.") from None
+            raise ValueError(f"y has labels of the types {kinds}, expected a single type.") from None
         if len(found) > MOST_CLASSES:
             raise ValueError(
                 f"y has more than {MOST_CLASSES} distinct values, expected the labels of a few classes."

@@ -52,14 +52,14 @@ def as_source(X: Any, y: Any = None, weight: Any = None, client: Any = None) -> 
         source = X if isinstance(X, Source) else BlockSource(X)
         if y is not None or weight is not None:
             raise ValueError(
-                f"X is a {type(X).__name__}, which has labels and weights of its own: leave out y and "
+                f"X is a {type(X).__name__}, which already contains labels and weights: omit y and "
                 "sample_weight."
             )
     elif client is None:
         return None
     else:
         raise ValueError(
-            f"client is for Dask collections and files, and X is a {type(X).__name__}: leave client out."
+            f"client is only for Dask collections and files, but X is a {type(X).__name__}: leave client out."
         )
     if client is None:
         return source
@@ -112,14 +112,14 @@ class BlockSource(Source):
         if isinstance(factory, Iterator):
             raise ValueError(
                 f"The blocks come from a {type(factory).__name__}, which can be read only once: give "
-                "the function that makes it, or a list."
+                "the function that creates it, or a list."
             )
         self.factory, self.rows = factory, rows
         self.n_rows = self.n_columns = 0
         for block in self._given():
             self.n_rows, self.n_columns = self.n_rows + len(block), np.shape(block.X)[-1]
         if not self.n_rows:
-            raise ValueError("The blocks have no rows, expected some.")
+            raise ValueError("The blocks have no rows, expected at least one.")
 
     def blocks(self) -> Iterator[Rows]:
         """Yield all rows in blocks."""
@@ -133,7 +133,7 @@ class BlockSource(Source):
         if n != self.n_rows:
             raise ValueError(
                 f"The first pass over the blocks gave {self.n_rows} rows and this one {n}: they must be the "
-                "same every time, so give a function that makes a new generator in each call, or a list."
+                "same every time, so give a function that returns a new generator in each call, or a list."
             )
 
     def _given(self) -> Iterator[Rows]:
@@ -226,7 +226,7 @@ class ParquetSource(Source):
         numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_decimal)
         if not self.names or {self.target, self.weight}.intersection(self.names):
             raise ValueError(
-                f"The columns of X are {self.names}, expected some, without the target and the weights."
+                f"The columns of X are {self.names}, expected at least one besides the target and the weights."
             )
         for name in (self.target, *self.names, *([] if self.weight is None else [self.weight])):
             n = schema.names.count(name)

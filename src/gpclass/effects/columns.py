@@ -77,7 +77,7 @@ class Table:
             numbers = finite_numbers(self.columns[j], record.kind)
             if np.isnan(numbers).all():
                 raise ValueError(
-                    f"Column {record.name!r} of X has missing values only, expected some numbers."
+                    f"Column {record.name!r} of X has only missing values, expected some numbers."
                 )
             return np.sort(numbers[~np.isnan(numbers)]), np.empty(0)
         shares = self.weight @ (self.rows[:, list(record.positions)] > 0.0)

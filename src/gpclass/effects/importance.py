@@ -176,7 +176,7 @@ def note_on_lengths(estimator: Any, table: Table, total: Array) -> str:
                 if relative.max() < EQUAL * relative.min() and total.max() > 2.0 * EQUAL * total.min():
                     return (
                         f"The length scales are nearly equal, {relative.min():.3g} to {relative.max():.3g} deviations "
-                        "of their columns, although the columns matter differently: look at the shares instead."
+                        "of their columns, although the columns differ in importance: use the shares instead."
                     )
     return ""
 

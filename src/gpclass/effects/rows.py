@@ -60,7 +60,7 @@ class Influences:
         head = (
             f"latent mean {self.mean:+.3f} (positive: {self.supports}), {self.carried:.0%} from these rows; "
         )
-        left = f"{self.variance_left:.0%} of the prior variance is left"
+        left = f"{self.variance_left:.0%} of the prior variance remains"
         return "\n".join([head + left + "; no training row is near" * (self.closest < NEAR), *lines])
 
 
@@ -127,7 +127,7 @@ def doubtful_labels(estimator: Any, n: int | None) -> list[DoubtfulLabel]:
         check_integers(n=n)
     p = estimator.loo_proba_
     if estimator._rows is None:
-        raise ValueError("The labels of rows that are read in passes are not kept: fit to rows in memory.")
+        raise ValueError("Labels are not stored for rows that are read in passes: fit to rows in memory.")
     return improbable(p, estimator._rows.truth, estimator.classes_)[:n]
 
 

@@ -164,7 +164,7 @@ def judge(method: str, evidence: float | None, found: ImportanceEstimate, shift:
     if not found.reliable:
         khat, limit = apart(found.khat or 0.0, khat_limit(found.n_samples))
         return (
-            f"The correction itself is unreliable, as khat = {khat} is not below {limit}, the limit for "
+            f"The correction itself is unreliable, because khat = {khat} is not below {limit}, the limit for "
             f"{found.n_samples} draws: {remedy}."
         )
     if found.ess < MIN_ESS:
@@ -181,9 +181,7 @@ def judge(method: str, evidence: float | None, found: ImportanceEstimate, shift:
         also = f", and {off}" if missed else ""
         return f"{method} is inaccurate for this kernel: a probability moves by {shift:.2g}{also}; {remedy}."
     if missed:
-        return (
-            f"{method} gives accurate probabilities for this kernel, but {off}: do not choose models by it."
-        )
+        return f"{method} gives accurate probabilities for this kernel, but {off}: do not use it to choose models."
     known = "" if evidence is None else f", and its log evidence by {abs(gap):.2g}"
     return f"{method} is accurate for this kernel: no probability moves by more than {shift:.2g}{known}."
 

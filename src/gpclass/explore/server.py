@@ -61,7 +61,7 @@ def make_server(table: PageState | None = None, port: int = 0, kept: Any = None)
         sockets = bind_sockets(port, ADDRESS)
     except OSError as error:
         words = error.strerror or error
-        raise ValueError(f"Port {port} cannot be used ({words}): give another one, or none.") from None
+        raise ValueError(f"Port {port} cannot be used ({words}): choose another one, or omit it.") from None
     hosts = own_hosts(sockets[0].getsockname()[1])
 
     class Pages(BokehTornado):

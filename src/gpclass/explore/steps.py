@@ -117,7 +117,7 @@ def reasons(picture: Picture, place: Any) -> tuple[list[str], list[int], list[fl
     words += [
         f"f = {signed(found.mean)} (positive: class {points.labels[found.supports]}) is a sum over the points. The "
         f"ringed ones have {100 * found.carried:.0f} % of all shares: {rows}.",
-        f"{100 * found.variance_left:.0f} % of the prior variance is left (100 %: no points are near).",
+        f"{100 * found.variance_left:.0f} % of the prior variance remains (100 %: no points are near).",
     ]
     return words, found.rows.tolist(), found.shares.tolist()
 

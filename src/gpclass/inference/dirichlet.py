@@ -81,7 +81,7 @@ class Dirichlet(Method):
         y = np.asarray(y, dtype=float)
         if y.ndim != 2:
             raise ValueError(
-                f"Dirichlet classification got labels of shape {y.shape}, expected label weights of shape (n, C)."
+                f"Dirichlet classification received labels of shape {y.shape}, expected label weights of shape (n, C)."
             )
         labels = y if weight is None else y * weight[:, None]
         t, counts = self.targets, labels.sum(axis=0)

@@ -176,7 +176,7 @@ def register(cls: type, formulas: Formulas = by_differences) -> None:
     """
     name = cls.__name__
     if any(other.__name__ == name and other.__module__ != cls.__module__ for other in FORMULAS):
-        raise TypeError(f"Two classes of kernels cannot both be stored as {name}: rename yours.")
+        raise TypeError(f"Two classes of kernels cannot both be stored as {name}: rename one of them.")
     FORMULAS[cls] = formulas
 
 

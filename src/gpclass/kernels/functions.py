@@ -157,7 +157,7 @@ def _pull(kernel: Kernel, X: Inputs, Z: Inputs | None, G: Array, K: Array | None
         for part in (kernel.k1, kernel.k2) if isinstance(kernel, KernelOperator) else ():
             _pull(part, X, Z, G)
         raise ValueError(
-            f"The pull of {type(kernel).__name__} returned {np.size(slopes)} numbers, expected {expected}: one for "
+            f"The pullback of {type(kernel).__name__} returned {np.size(slopes)} numbers, expected {expected}: one for "
             "each hyperparameter that is not fixed, in alphabetical order."
         )
     return slopes

@@ -93,7 +93,7 @@ def _check_squares(scales: Scales) -> None:
     if ((scales.deviation < 1.0 / LARGEST) | (scales.deviation > LARGEST)).any():
         raise ValueError(
             f"X has columns with standard deviations below {1.0 / LARGEST:.0e} or above {LARGEST:.0e}, whose squares "
-            "in this kernel would overflow: rescale them, for example with StandardScaler."
+            "would overflow in this kernel: rescale them, for example with StandardScaler."
         )
 
 

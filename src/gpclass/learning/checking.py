@@ -39,8 +39,8 @@ def check(model: FittedModel, n_samples: int, rng: np.random.Generator) -> Appro
         return check_inducing(model, rng)
     if not model.problem.is_of_labels:
         raise ValueError(
-            "Dirichlet classification is regression on targets made from the labels: its posterior is exact for those, "
-            "so there is no approximate posterior of the labels to check. Compare its predictions instead, "
+            "Dirichlet classification is regression on targets computed from the labels: its posterior is exact, "
+            "and there is no approximation to check. Compare its predictions instead, "
             "by loo_log_score_ or gpclass.compare, or use inference='vi'."
         )
     name = type(model.problem.inference).__name__

@@ -35,7 +35,7 @@ CHANCE_NATS = 2.0  # gain that learned hyperparameters often have on labels with
 
 
 class DoubtfulFitWarning(UserWarning):
-    """A fit whose probabilities or intervals are of little use; the message says why, and what to do."""
+    """Warning about a fit whose probabilities or intervals are of little use; the message explains why."""
 
 
 @stored
@@ -255,7 +255,7 @@ def complaints(models: Sequence[FittedModel], given: Any) -> Iterator[tuple[str,
         if not model.info.converged:
             failed.append(unconverged(repr(model.problem.inference), model.info))
         if (chains := model.chains) is not None:
-            kept = f"Sampling was interrupted: the {chains.n_draws} draws so far of each chain are kept."
+            kept = f"Sampling was interrupted: the first {chains.n_draws} draws of each chain are kept."
             failed += [kept] * chains.interrupted
             failed.extend(filter(None, [chains.complaint()]))
     if not isinstance(given, str | None):

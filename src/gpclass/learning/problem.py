@@ -1,4 +1,4 @@
-"""A problem is everything that is fixed while theta varies: the data, the model and the method.
+"""The learning problem, which is fixed while theta varies: the data, the model and the method.
 
 The labels and the likelihood decide what is inferred: one latent value per row; one per row and class (softmax); or
 the margins of the observed class over the others (multinomial probit), a two-class problem.

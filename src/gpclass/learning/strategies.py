@@ -304,6 +304,6 @@ def fit_best(tasks: Sequence[Task]) -> Model:
             return first
     except KeyboardInterrupt:
         pass
-    message = f"Learning was interrupted while {task.case.method} was tried: the other method is kept."
+    message = f"Learning was interrupted while {task.case.method} was being fitted: the other method is used."
     learned = first.learned or Learned(first.problem.theta, -np.inf)
     return replace(first, learned=replace(learned, message=message, interrupted=True))

@@ -28,7 +28,7 @@ _POWERS = np.vander(1.0 + _NODES, 4, increasing=True).T
 
 
 class OrderWarning(UserWarning):
-    """Ordered classes that are texts were sorted, because no order was given."""
+    """Warning that ordered classes with text labels were sorted, because no order was given."""
 
 
 @dataclass(frozen=True, slots=True)

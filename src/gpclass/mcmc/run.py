@@ -130,7 +130,7 @@ def sample(
                 report(f"{'warming up, step' if warming else 'draw'} {len(draws)} of {wanted}")
     except KeyboardInterrupt:
         if len(kept) < MIN_DRAWS:
-            few = f"Sampling was interrupted with {len(kept)} draws, too few to keep."
+            few = f"Sampling was interrupted with {len(kept)} draws, which are too few to use."
             raise KeyboardInterrupt(few) from None
         interrupted = True
     states = [state for state, _ in groups]

@@ -32,7 +32,7 @@ OUTPUTS = "label", "probabilities"
 def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes:
     """Return a fitted classifier as an ONNX graph, in double precision and with standard operators only.
 
-    The input is ``X``, rows of float64. In tables without text NaN is a missing value, truth values are 0 and 1, and
+    The input is ``X``, rows of float64. In tables without text NaN is a missing value, booleans are 0 and 1, and
     dates and durations are days. A table with text has an input of shape (n, 1) for each column that is not constant,
     with the name of the column; missing text is the empty string. The outputs are ``label`` and ``probabilities``,
     which agree with `predict` and `predict_proba` to 1e-9, or to seven digits if the classifier predicts in single
@@ -55,7 +55,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str] | None = None) -> bytes
     Raises
     ------
     OnnxExportError
-        A ValueError that says what has no ONNX form, and what to use instead.
+        A ValueError that says what cannot be exported to ONNX, and what to use instead.
 
     Examples
     --------
@@ -121,21 +121,21 @@ def _probabilities(estimator: Any, X: Value) -> Value:
     model, route = estimator.base_estimator_, estimator.integration
     if len(model.models) > 1:
         raise OnnxExportError(
-            f"multi_class={estimator.multi_class!r} has no ONNX form: fit with multi_class='joint'."
+            f"multi_class={estimator.multi_class!r} cannot be exported to ONNX: fit with multi_class='joint'."
         )
     if route == "monte_carlo":
-        raise OnnxExportError("integration='monte_carlo' has no ONNX form: use 'exact', 'mackay' or 'map'.")
+        raise OnnxExportError("integration='monte_carlo' cannot be exported: use 'exact', 'mackay' or 'map'.")
     kind = type(model.likelihood)
     if kind not in (Logit, Probit, MultiProbit, Softmax, Ordinal):
         raise OnnxExportError(
-            f"The likelihood {model.likelihood!r} has no ONNX form: use 'probit' or 'logit' for two classes, "
+            f"The likelihood {model.likelihood!r} cannot be exported to ONNX: use 'probit' or 'logit' for two classes, "
             "'multiprobit', 'softmax' or 'ordinal' for more."
         )
     coupled = getattr(model.posterior, "coupled", False)
     if route == "exact" and kind is not Ordinal and (model.n_classes > 2 or coupled):
         raise OnnxExportError(
-            f"The exact probabilities of {model.n_classes} classes in one model have no ONNX form: export after "
-            "set_params(integration='mackay')."
+            f"The exact probabilities of {model.n_classes} classes in one model cannot be exported to ONNX: export "
+            "after set_params(integration='mackay')."
         )
     mean, var = _moments(model.posterior, X, variances=route != "map")
     if kind is Ordinal:  # f + e is normal, so that all routes but "map" are exact
@@ -169,7 +169,7 @@ def _moments(q: Any, X: Value, variances: bool) -> tuple[list[Value], list[Value
     if not isinstance(q, GaussianProcess):
         raise OnnxExportError(
             f"A model that was sampled ({type(q).__name__}) is an average over many draws, which "
-            "has no ONNX form: fit with inference='vi', 'ep' or 'laplace' and hyperparameters='learn'."
+            "cannot be exported to ONNX: fit with inference='vi', 'ep' or 'laplace' and hyperparameters='learn'."
         )
     alpha, width = q.alpha.reshape(len(q.alpha), -1), q.inputs.shape[1] if np.ndim(q.inputs) == 2 else 0
     offset = np.zeros(q.n_functions) if q.offset is None else q.offset
@@ -234,7 +234,7 @@ def read_columns(graph: Graph, encoder: Any) -> tuple[Value, list[Any]]:
     kinds = {column.name: (TensorProto.DOUBLE, TensorProto.STRING)[_is_text(column)] for _, column in used}
     if taken := [name for name in OUTPUTS if name in kinds]:
         raise OnnxExportError(
-            f"A column is called {taken[0]!r}, as an output of the graph is: rename it and fit again."
+            f"A column is called {taken[0]!r}, like an output of the graph: rename it and fit again."
         )
     inputs = [describe(name, kind, ["n", 1]) for name, kind in kinds.items()]
     return join([_coded(column, Value(graph, column.name)) for _, column in used]), inputs

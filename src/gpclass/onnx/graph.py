@@ -70,7 +70,7 @@ class Value(NDArrayOperatorsMixin):
             return inputs[0] * inputs[0]
         if method != "__call__" or ufunc.__name__ not in OPERATORS:
             raise OnnxExportError(
-                f"The kernel has no ONNX form: no operator is the function {ufunc.__name__}."
+                f"The kernel cannot be exported to ONNX: there is no operator for the function {ufunc.__name__}."
             )
         numbers = (np.float64(i) if isinstance(i, float | int) else i for i in inputs)
         return self.graph.apply(OPERATORS[ufunc.__name__], *numbers)

@@ -25,8 +25,8 @@ def covariances(kernel: Kernel, X: Value, n_columns: int, P: Array | None = None
     form = _stationary if isinstance(formulas, Stationary) else FORMS.get(type(kernel))
     if form is None:
         raise OnnxExportError(
-            f"The kernel {kernel} has no ONNX form: use stationary and linear kernels, constants, sums, products and "
-            "Columns."
+            f"The kernel {kernel} cannot be exported to ONNX: use stationary and linear kernels, constants, sums, "
+            "products and Columns."
         )
     return form(kernel, X, n_columns, P)
 

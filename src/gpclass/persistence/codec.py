@@ -98,7 +98,7 @@ def reading(path: str | os.PathLike[str]) -> Iterator[tuple[str, dict[str, Any]]
     except Exception as error:  # safetensors has its own errors; classes may raise any for invalid values
         reason = str(error).partition("\n")[0].removesuffix(".")
         raise ModelFileError(
-            f"{os.fspath(path)!r} is not a model file of gpclass, or is cut off or damaged: {reason:.200}."
+            f"{os.fspath(path)!r} is not a model file of gpclass, or is truncated or damaged: {reason:.200}."
         ) from None
 
 
@@ -217,7 +217,7 @@ class Encoder:
 def refused(where: str, value: Any, expected: str) -> ModelFileError:
     """Return the error for a value that a file cannot hold."""
     return ModelFileError(
-        f"{where} is {value!r:.80}, which a model file cannot hold, as it has no code: expected {expected}."
+        f"{where} is {value!r:.80}, which cannot be stored because model files contain no code: expected {expected}."
     )
 
 
@@ -263,7 +263,7 @@ class Decoder:
                 return _distribution(name)(*map(float, values), **{k: float(v) for k, v in options.items()})
             case {"class": str(name), "fields": dict(code)}:
                 return self._object(name, code)
-        raise ModelFileError("has an incomplete value, or one of an unknown kind.")
+        raise ModelFileError("has a value that is incomplete or of an unknown type.")
 
     def _object(self, name: str, code: dict[str, Any]) -> Any:
         cls: Any = class_of(name)
@@ -272,7 +272,7 @@ class Decoder:
                 f"has the unknown part {name[:60]!r}: import the module that defines it before loading."
             )
         if set(code) != set(fields_of(cls)):
-            raise ModelFileError(f"has other fields of {cls.__name__} than this version of the class.")
+            raise ModelFileError(f"has different fields of {cls.__name__} than this version of the class.")
         values = {key: self.value(inside) for key, inside in code.items()}
         out = cls(**values)
         if check := getattr(out, "check_stored", None):

@@ -59,7 +59,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
     fitted = {name: value for name, value in vars(estimator).items() if name not in params}
     if unknown := sorted(set(fitted) - RESULTS - FEATURES):
         raise ModelFileError(
-            f"The classifier has the attribute {unknown[0]!r}, which fit() does not set and a file does not "
+            f"The classifier has the attribute {unknown[0]!r}, which fit() does not set and a file cannot "
             "hold: delete it before saving."
         )
     if estimator.encoder_ is not None:
@@ -77,7 +77,7 @@ def save(estimator: Any, path: str | os.PathLike[str], *, extra: Mapping[str, An
     try:
         text = json.dumps(document | {"extra": extra}, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise ModelFileError(f"extra cannot be saved, as it is not JSON: {error}.") from None
+        raise ModelFileError(f"extra cannot be saved because it is not JSON: {error}.") from None
     write(path, text, encoder.tensors)
 
 
@@ -107,7 +107,7 @@ def load_with_extra(path: str | os.PathLike[str]) -> tuple[GaussianProcessClassi
         if version != VERSION:
             advice = "update gpclass" if version > VERSION else "fit and save the model again"
             raise ModelFileError(
-                f"has version {version!s:.20} of the format, and this gpclass reads version {VERSION}: {advice}."
+                f"has version {version!s:.20} of the format, but this gpclass reads version {VERSION}: {advice}."
             )
         return _restored(document, tensors), document["extra"]
 
@@ -117,7 +117,7 @@ def _restored(document: Mapping[str, Any], tensors: dict[str, Any]) -> GaussianP
     decoder = Decoder(tensors)
     params, fitted = ({k: decoder.value(v) for k, v in document[of].items()} for of in ("params", "fitted"))
     if not RESULTS <= set(fitted) <= RESULTS | FEATURES:
-        raise ModelFileError("has other attributes than a classifier of this version.")
+        raise ModelFileError("has different attributes than a classifier of this version.")
     clf = GaussianProcessClassifier(**params)
     clf.__dict__ |= fitted
     check_parameters(clf)

@@ -63,7 +63,7 @@ def grid_over(
     """
     if np.ndim(X) != 2 or np.shape(X)[1] != n_columns:
         wanted = {1: "one column", 2: "two columns"}[n_columns]
-        raise ValueError(f"X has shape {np.shape(X)}, expected {wanted}: this display draws nothing else.")
+        raise ValueError(f"X has shape {np.shape(X)}, expected {wanted}.")
     columns = columns_of(as_table(X))
     names = [column.name for column in columns]
     for column in columns:

@@ -76,7 +76,7 @@ class Process(ABC):
                 if not np.all(fine):
                     row = start + int(np.argmin(fine[0] & fine[1]))
                     raise ValueError(
-                        f"The kernel has no finite covariance at row {row} of X: such inputs are beyond its range."
+                        f"The kernel has no finite covariance at row {row} of X: such inputs are outside its range."
                     )
                 parts.append(Part(mean, cov, weight))
             yield rows, parts

@@ -72,7 +72,7 @@ class DensePrior(Prior):
         kernels, n = list(kernel) if isinstance(kernel, Sequence) else [kernel], len(X)
         if shared and len(kernels) > 1:
             raise ValueError(
-                f"One factorisation for all functions needs one kernel, not {len(kernels)}: use shared=False."
+                f"A shared factorisation for all functions needs one kernel, not {len(kernels)}: use shared=False."
             )
         self.X, self.shape, self._shared = X, (n,) if n_functions is None else (n, n_functions), shared
         work = 2 if shared else (n_functions or 0) + 1

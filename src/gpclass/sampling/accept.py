@@ -105,7 +105,7 @@ def rejection(
 
     low, high = interval
     if not (low < high and np.isfinite(high - low)):
-        raise ValueError(f"interval=({low:g}, {high:g}) is not valid: expected finite ends in order.")
+        raise ValueError(f"interval=({low:g}, {high:g}) is not valid: expected finite, increasing bounds.")
     check_numbers("(0, inf)", bound=bound)
 
     def log_density(x: Array) -> Array:
@@ -220,7 +220,7 @@ def _accept(
         needed = n + (size - n_kept) / min(mean + 3.0 * error + 5.0 / max(n, 1), 1.0)
         if needed > max_proposals:
             raise ValueError(
-                f"{size:,} draws by rejection need {needed:,.0f} proposals or more, as {n_kept:,} of {n:,} were "
+                f"{size:,} draws by rejection need at least {needed:,.0f} proposals, because {n_kept:,} of {n:,} were "
                 f"accepted, but max_proposals={max_proposals:,}: ask for fewer draws, or use {remedy}."
             )
         x = propose(min(max(PILOT, n), most, max_proposals - n), rng)

@@ -32,7 +32,7 @@ def proposed(proposal: Any, n: int, rng: np.random.Generator) -> Array:
     """Return n draws of a proposal, a distribution of scipy.stats or an object with the same methods."""
     if not (hasattr(proposal, "rvs") and hasattr(proposal, "logpdf")):
         raise TypeError(
-            f"{proposal!r} cannot propose: it lacks rvs or logpdf, which continuous distributions of scipy.stats have."
+            f"{proposal!r} cannot be used as a proposal: it needs rvs and logpdf, as in scipy.stats."
         )
     # Multivariate distributions of SciPy drop the axis of a single draw.
     return np.asarray(proposal.rvs(size=max(n, 2), random_state=rng), dtype=float)[:n]

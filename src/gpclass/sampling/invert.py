@@ -117,8 +117,8 @@ def _invert_pdf(pdf: Function, edges: Array, u: Array) -> Array:
         total = mass_done + float(mass.sum())
         if not total > 0.0:
             raise ValueError(
-                f"pdf is zero wherever it was tried between {edges[0]:g} and {edges[-1]:g}: give a domain that "
-                "encloses its mass more closely."
+                f"pdf is zero wherever it was tried between {edges[0]:g} and {edges[-1]:g}: give a narrower "
+                "domain that contains its mass."
             )
         constant = width * np.ptp(density, axis=1) <= ACCURACY * total
         fine = constant | (width < SHORTEST * np.maximum(np.abs(left), np.abs(right)))

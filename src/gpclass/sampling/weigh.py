@@ -107,7 +107,7 @@ def importance(
     values, log_w = np.asarray(h(x), dtype=float), log_ratio(log_density, proposal, x)
     if values.shape[:1] != log_w.shape or not np.isfinite(values).all():
         raise ValueError(
-            f"h returned the shape {values.shape} for {n_samples} draws, or NaN, expected a finite number for each."
+            f"h returned the shape {values.shape}, or NaN, for {n_samples} draws, expected a finite number for each."
         )
     if log_w.max() == -np.inf:
         raise ValueError("All weights are zero: the proposal must cover the density.")

@@ -21,7 +21,7 @@ from gpclass.core.protocols import Array
 from gpclass.data.rows import Data
 from gpclass.sparse.settings import Inducing
 
-INSTEAD = "remove the file to start again, or name another one in Inducing(checkpoint=...)"
+INSTEAD = "remove the file to start again, or give another file name in Inducing(checkpoint=...)"
 LENGTH = ("max_refine", "gain", "checkpoint")  # settings that only determine how long learning continues
 SAMPLE = 1000  # number of rows in the digest of the data
 

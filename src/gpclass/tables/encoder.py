@@ -38,7 +38,7 @@ class Encoder(TakesTables, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     categorical_features : "from_dtype", names, indices, mask or None, default="from_dtype"
-        Columns that are categories. The type of a column decides with ``"from_dtype"``: text, truth values and
+        Columns that are categories. With ``"from_dtype"`` the type of a column decides: text, booleans and
         categorical types are categories, but texts that are all plain numbers are numbers. Columns that are
         given by names, positions or a mask are categories too, regardless of their type. None means that there are
         no categories; text is then an error.

@@ -66,7 +66,7 @@ def plain_labels(y: Any) -> Any:
 
 
 def needs_coding(X: Any, categorical_features: Any = "from_dtype") -> bool:
-    """Return whether a table has missing values, or columns other than numbers and truth values.
+    """Return whether a table has missing values, or columns other than numbers and booleans.
 
     Examples
     --------

@@ -49,7 +49,7 @@ REMEDIES = {
     f"{NAMED}",
     "times": f"convert them with pandas.to_timedelta, which takes hours, minutes and seconds (01:30:00), {NAMED}",
     "identifier": f"drop the column, {NAMED}",
-    "levels": f"merge the rare ones, so that at most {MOST_LEVELS} are left, or drop the column",
+    "levels": f"merge rare levels until at most {MOST_LEVELS} are left, or drop the column",
     "other": "convert or drop the column",
     "text": "drop the column, or use categorical_features='from_dtype'",
 }
@@ -81,7 +81,7 @@ class ColumnError(ValueError):
 
 
 class ColumnTypeError(ColumnError, TypeError):
-    """A column of values that are neither numbers, text, truth values nor dates."""
+    """A column of values that are neither numbers, text, booleans nor dates."""
 
 
 def is_explicit(categorical_features: Any) -> bool:
@@ -98,7 +98,7 @@ def chosen_columns(categorical_features: Any, names: Sequence[str]) -> set[int]:
     if chosen.dtype == bool and np.shape(given) == (n,):
         return set(np.flatnonzero(chosen).tolist())
     fine = chosen.ndim == 1 and all(isinstance(c, str) or is_integer(c) for c in chosen.tolist())
-    expected = f"'from_dtype', names or indices of columns, a mask of {n} truth values, or None"
+    expected = f"'from_dtype', names or indices of columns, a mask of {n} booleans, or None"
     check_option("categorical_features", given, fine, expected)
     places: dict[Any, int] = {i - k: i for i in range(n) for k in (0, n)}
     places |= {name: i for i, name in enumerate(names)}
@@ -122,7 +122,7 @@ def _kind(column: Values, categories: bool) -> str:
         raise ColumnTypeError(
             column.name,
             f"contains values of the type{'s' * (len(types) > 1)} {', '.join(types)}, but the argument must be a "
-            "string, a number, a truth value or a date, of one kind in all rows",
+            "string, a number, a boolean or a date, with the same type in all rows",
             "other",
         )
     if kind == "text" or (not categories and kind in ("truth", "category")):
@@ -176,7 +176,7 @@ def warn_of_doubts(columns: Mapping[str, Array]) -> None:
         f"{mark:g} in column {name!r}" for name, values in columns.items() for mark in _marks(values)
     ]:
         doubts.append(
-            f"X has frequent values far from all others, which may stand for missing values: {', '.join(marks)}; if "
+            f"X has frequent values far from all others, which may represent missing values: {', '.join(marks)}; if "
             "they do, replace them by NaN."
         )
     for doubt in doubts:

@@ -111,7 +111,7 @@ class Column:
 def _place(level: Any, known: Mapping[Any, int]) -> int:
     """Return the position of a level, -1 if it is not known.
 
-    A file in which all values of a column happen to be numbers or truth values has another type than one in which some
+    A file in which all values of a column happen to be numbers or booleans has another type than one in which some
     are text, so the same level may be 2, 2.0 or "2", and True, "True" or "true".
     """
     if level is None or level in known:
