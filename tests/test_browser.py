@@ -164,13 +164,15 @@ def test_a_presentation_fills_the_page(page):
     page.until(f"(old) => ({size})() > 1.5 * old", before[1])
     assert not page.page.get_by_label("Method", exact=True).is_visible()
     assert page.page.evaluate("() => document.documentElement.scrollHeight") <= 950
-    page.press("Present")
+    with page.new_picture():
+        page.press("Present")
     page.until(f"(old) => ({width})() == old", before[0])
     assert page.page.get_by_label("Method", exact=True).is_visible()
 
 
 @pytest.mark.slow
 def test_every_control_is_reached_by_the_tabulator(page):
+    page.until("() => Bokeh.documents[0].get_model_by_name('dial0').visible")  # the kernel has been chosen
     seen = set()
     for _ in range(70):
         page.page.keyboard.press("Tab")
