@@ -92,7 +92,7 @@ def test_pictures(folder, tmp_path):
         figure = tmp_path / f"{model.stem}.png"
         run("plot", model, "-o", figure)
         assert figure.read_bytes().startswith(b"\x89PNG")
-    assert "4 columns, expected one or two columns of numbers without gaps" in one_sentence(
+    assert "4 columns, expected one or two numerical columns without missing values" in one_sentence(
         run("plot", folder / "mixed.gpc", code=1)
     )
     assert ".txt" in one_sentence(run("plot", one, "-o", tmp_path / "a.txt", code=1))

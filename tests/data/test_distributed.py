@@ -306,7 +306,7 @@ class TestErrors:
     def test_what_does_not_fit_together(self):
         X, y, _ = labelled_rows(N)
         given = da.from_array(X, chunks=(2000, 3))
-        with pytest.raises(ValueError, match="y is a ndarray and X a Dask collection"):
+        with pytest.raises(ValueError, match="y is a ndarray but X is a Dask collection"):
             on_dask(given, y)
         with pytest.raises(ValueError, match=r"X of shape \(2000, 3\) and y of shape \(1999,\)"):
             on_dask(given, da.from_array(y[:-1], chunks=2000)).classes()

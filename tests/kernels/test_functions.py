@@ -374,7 +374,7 @@ def wave(X, Z):
 
 @pytest.mark.parametrize("kernel", [Wave(), 2.0 * Wave() + WhiteKernel(0.1)], ids=str)
 def test_a_pullback_of_the_wrong_length_is_refused(kernel):
-    message = "The pull of Wave returned 2 numbers, expected 1: one for each hyperparameter"
+    message = "The pullback of Wave returned 2 numbers, expected 1: one for each hyperparameter"
     with pytest.raises(ValueError, match=message):
         pullback(kernel, np.eye(3), np.eye(3), np.ones((3, 3)))
     with pytest.raises(ValueError, match=message):

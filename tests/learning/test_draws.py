@@ -472,7 +472,7 @@ def test_interruption_keeps_the_draws(how, monkeypatch):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         clf.fit(X, LABELS)
-    assert any("interrupted: the 50 draws so far" in str(w.message) for w in caught)
+    assert any("interrupted: the first 50 draws" in str(w.message) for w in caught)
     assert clf.chains_.interrupted
     assert clf.chains_.n_draws == 50
     assert clf.predict_proba(X_TEST).shape == (5, 2)

@@ -12,8 +12,8 @@ from gpclass.cli.files import InputError, named
 from gpclass.cli.page import Figure, Table, svg_of
 from gpclass.cli.predict import predictions
 from gpclass.cli.tables import check_columns, read_table
-from gpclass.effects.importance import between
-from gpclass.effects.rows import improbable
+from gpclass.core import text
+from gpclass.effects import rows as near
 from gpclass.plotting import EffectDisplay, ImportanceDisplay, style
 
 LEVEL = 0.95  # of all intervals; the template says so
@@ -170,7 +170,7 @@ def scores(subject: Subject) -> dict[str, Any]:
         losses = -np.log(np.maximum(Q[np.arange(n), codes], np.finfo(float).tiny))
         brier = ((Q - np.eye(P.shape[1])[codes]) ** 2).sum(axis=1) / (1.0 + two)
         rows.append([mean(losses), frequency(Q.argmax(axis=1) != codes), mean(brier)])
-    columns = [[between(found, 3) for found in column] for column in zip(*rows, strict=True)]
+    columns = [[text.between(found, 3) for found in column] for column in zip(*rows, strict=True)]
     names = ("log loss", "share of errors", "Brier score")
     p, hit, of = P.max(axis=1), P.argmax(axis=1) == codes, "the most probable class"
     if two:
@@ -179,7 +179,7 @@ def scores(subject: Subject) -> dict[str, Any]:
     bins = [(p[group].mean(), *frequency(hit[group]), len(group)) for group in groups]
     table = {
         "mean probability": [f"{p:.3f}" for p, *_ in bins],
-        "frequency": [between(found) for _, *found, _ in bins],
+        "frequency": [text.between(found) for _, *found, _ in bins],
         "rows": [str(m) for *_, m in bins],
     }
     axis = axes()
@@ -189,7 +189,7 @@ def scores(subject: Subject) -> dict[str, Any]:
     axis.set(xlabel=f"mean probability of {of}", ylabel="observed frequency")
     style.bare(axis)
     return {
-        "errors": between(100.0 * np.array(rows[0][1]), 1),
+        "errors": text.between(100.0 * np.array(rows[0][1]), 1),
         "scores": [{"": ["the model", "class frequencies alone"]} | dict(zip(names, columns, strict=True))],
         "inside": str(((low <= p) & (p <= high)).sum()),
         "n_bins": len(bins),
@@ -208,7 +208,7 @@ def importance(subject: Subject) -> dict[str, Any]:
     return {
         "n_columns": len(found.features),
         "first": found.features[0],
-        "share": between(found.total[0]),
+        "share": text.between(found.total[0]),
         "permuted": "permuted" * (found.cost is not None),
         "importance": [Figure(svg_of(axis.figure), title, numbers) for axis, title, numbers in each],
         "note": found.note,
@@ -242,14 +242,16 @@ def effect_table(effect: Any) -> Table:
     places = zip(effect.features, grids, np.broadcast_arrays(*at), strict=True)
     table = {name: [*map(cell, grid[i.ravel()])] for name, grid, i in places}
     curves = curves.reshape(-1, len(effect.classes), 3)
-    return table | {f"p({label})": [*map(between, curves[:, c])] for c, label in enumerate(effect.classes)}
+    return table | {
+        f"p({label})": [*map(text.between, curves[:, c])] for c, label in enumerate(effect.classes)
+    }
 
 
 def doubts(subject: Subject) -> dict[str, Any]:
     """Return the rows whose labels are improbable: those of the table, or of the training rows if it has no labels."""
     clf, codes, of = subject.clf, subject.codes, ""
     if codes is not None:
-        every = improbable(subject.P, codes, clf.classes_)
+        every = near.improbable(subject.P, codes, clf.classes_)
     else:
         every, of = [] if getattr(clf, "loo_proba_", None) is None else clf.doubtful_labels(None), " training"
     found = [doubt for doubt in every if doubt.label != doubt.likely]
@@ -276,7 +278,10 @@ def unknowns(subject: Subject) -> dict[str, Any]:
     order = np.argsort(-left, kind="stable")[:ROWS]
     found = predictions(clf, rows_of(subject.rows, order), LEVEL)
     of = clf.classes_[-1:].repeat(len(found)) if len(clf.classes_) == 2 else found["prediction"]
-    p = [between(found.loc[i, [f"p_{label}", f"low_{label}", f"high_{label}"]]) for i, label in enumerate(of)]
+    p = [
+        text.between(found.loc[i, [f"p_{label}", f"low_{label}", f"high_{label}"]])
+        for i, label in enumerate(of)
+    ]
     if not dirichlet and 0 < (subject.known.get("training_rows") or 0) <= CHECKED:
         checks = clf.check_approximation(random_state=0)
         check = " ".join(each.verdict for each in (checks if isinstance(checks, list) else [checks]))

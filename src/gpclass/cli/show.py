@@ -15,7 +15,6 @@ from gpclass.cli import options, output
 from gpclass.cli.files import InputError, check_output, read_model, write
 from gpclass.cli.output import show_pairs
 from gpclass.core import text
-from gpclass.effects.columns import records_of
 
 
 @options.command("check model.gpc", "check model.gpc --draws 10000 --json")
@@ -94,6 +93,8 @@ def scores_of(clf: Any, y: Any) -> dict[str, float]:
 
 def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return all information about a model as plain data: scores first, then what it was fitted to, then settings."""
+    from gpclass.effects import columns
+
     evidence = clf.log_marginal_likelihood_value_
     loo = None if "leave_one_out_log_loss" in about else getattr(clf, "loo_log_score_", None)
     compared = clf.compared_ if isinstance(clf.compared_, list) else [clf.compared_]
@@ -109,7 +110,7 @@ def describe(path: str, clf: Any, about: Mapping[str, Any]) -> dict[str, Any]:
         "inference": repr(clf.inference_),
         "likelihood": repr(getattr(clf.base_estimator_, "likelihood", clf.likelihood)),
         "multi_class": clf.multi_class if clf.n_classes_ > 2 else None,
-        "columns": [asdict(column) for column in records_of(clf)],
+        "columns": [asdict(column) for column in columns.records_of(clf)],
         "compared_models": [asdict(each) for part in compared for each in part],
         "kernel": " | ".join(map(str, getattr(clf.kernel_, "kernels", [clf.kernel_]))),
     }

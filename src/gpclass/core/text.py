@@ -1,10 +1,11 @@
-"""Texts for users: the name that was meant, and short forms of long lists."""
+"""Texts for users: the name that was meant, intervals, and short forms of long lists."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 LONGEST = 8  # numbers of a list that is shown in full
 
@@ -29,6 +30,11 @@ def named(names: Iterable[object], most: int = 6) -> str:
     shown = [repr(str(name)) for name in names]
     more = f" and {len(shown) - most} more" if len(shown) > most else ""
     return ", ".join(shown[:most]) + more
+
+
+def between(found: Any, digits: int = 2) -> str:
+    """Return a number and its interval as text."""
+    return "{:.{d}f} [{:.{d}f}, {:.{d}f}]".format(*found, d=digits)
 
 
 def shortened(text: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpclass.core.checks import optional
 from gpclass.core.protocols import Array
+from gpclass.core.text import between
 from gpclass.effects.average import RANK, Draws
 from gpclass.effects.columns import Table
 
@@ -77,11 +78,6 @@ class Importance:
     def __repr__(self) -> str:
         tables = [aligned([(name, *texts) for name, texts in each.items()]) for each in self.texts()]
         return "\n\n".join(filter(None, [tables[0], tables[1] * bool(self.pairs), self.note]))
-
-
-def between(found: Any, digits: int = 2) -> str:
-    """Return a number and its interval as text."""
-    return "{:.{d}f} [{:.{d}f}, {:.{d}f}]".format(*found, d=digits)
 
 
 def aligned(columns: Sequence[Sequence[str]]) -> str:

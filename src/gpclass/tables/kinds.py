@@ -167,7 +167,7 @@ def check_levels(name: str, n_levels: int) -> None:
 def warn_of_doubts(columns: Mapping[str, Array]) -> None:
     """Warn about columns of numbers that are likely to be identifiers, or to have a value that marks missing ones."""
     doubts = [
-        f"Column {name!r} of X numbers the rows, and is likely to be an identifier, which does not help to predict "
+        f"Column {name!r} of X numbers the rows and is likely to be an identifier, which does not help to predict "
         "other rows: drop it."
         for name, values in columns.items()
         if _counts_rows(values)
