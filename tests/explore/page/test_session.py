@@ -258,8 +258,9 @@ def random_action(page, rng):
         widget.value = str(rng.choice(options))
     elif kind == "slider":
         widgets = [page.layout[name] for name in DIALS if page.layout[name].visible]
-        widget = widgets[int(rng.integers(len(widgets)))]
-        widget.value = float(rng.uniform(widget.start, widget.end))
+        if widgets:  # none before there are points of two classes
+            widget = widgets[int(rng.integers(len(widgets)))]
+            widget.value = float(rng.uniform(widget.start, widget.end))
     elif kind == "button":
         press_a_button(page, rng)
     else:
@@ -374,3 +375,10 @@ def test_a_fit_that_reports_its_progress_is_stopped():
     assert shown == []
     with reporter(0, "fitting") as report:  # a fit outside the page reports nothing
         assert report is None
+
+
+def test_the_first_point_of_an_empty_plane_is_drawn(page):
+    page.begin("empty plane")
+    page.on_canvas("tap", (2.0, 3.0))
+    assert page.canvas.points.data["x"] == pytest.approx([2.0])
+    assert "add points of two classes" in status(page)

@@ -73,8 +73,8 @@ class Canvas:
         chosen = [] if state.selected is None else [state.selected]
         x, y = state.points.markers[[*chosen, *rows]].T
         size = RING * np.sqrt(np.abs(shares) / max(np.abs(shares).sum(), 1e-300))
-        first, *_, last = state.points.present or [0, 0]
-        colours = [INK] * len(chosen) + [COLOURS[last if share > 0.0 else first] for share in shares]
+        present = state.points.present  # of two classes the first is supported by negative shares
+        colours = [INK] * len(chosen) + [COLOURS[present[-1 if share > 0.0 else 0]] for share in shares]
         self.shares.data = {"x": x, "y": y, "size": [*[20.0] * len(chosen), *size], "line_color": colours}
 
     def show(self, scene: Scene) -> None:
