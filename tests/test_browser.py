@@ -97,7 +97,8 @@ def test_learning_is_shown_step_by_step_and_can_be_stopped(page):
 
 @pytest.mark.slow
 def test_a_click_on_the_evidence_goes_there(page):
-    page.until("() => Bokeh.documents[0].get_model_by_name('landscape').title.text.includes('maximum')")
+    page.until("() => Bokeh.documents[0].get_model_by_name('note').text.includes('Highest')")
+    page.page.wait_for_timeout(500)  # until the browser has placed the figure above the note
     with page.new_picture():
         page.click("landscape", 1.0, 0.8)  # decimal logarithms of variance and length scale
     assert page.value("dial0") == pytest.approx(1.0, abs=0.05)
